@@ -1,0 +1,46 @@
+# Everything sets itself up: only python3 (3.11 or newer, with venv) and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
+
+.PHONY: demo test lint bench docs clean help
+
+help:
+	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
+	@echo "make test   all tests"
+	@echo "make lint   formatting, types, layers"
+	@echo "make bench  every measured claim (writes benchmarks/out/)"
+	@echo "make docs   regenerate the pages that are written by programs"
+
+demo: $(READY)
+	@$(BIN)/shoal demo
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks
+
+docs: $(DEV)
+	$(BIN)/python -m docs.generate
+
+$(READY): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up the environment (once)…"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(DEV): $(READY) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo benchmarks/out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,70 @@
+"""The algorithms, one a file; each reads like its paper. `run` finds one by name and checks its options.
+
+An algorithm is a function `(data, rules, *, objective, seed, progress, …options) -> Partition` in the module of its name.
+It refuses what it cannot do before it starts working (`UnsupportedError`), and everything it returns satisfies the rules.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from shoal.errors import ConfigError, did_you_mean
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules
+from shoal.space import Measure
+
+Progress = Callable[[float], None]
+Algorithm = Callable[..., Partition]
+
+# Rooms that algorithms share; they are not algorithms themselves.
+SHARED = ("common",)
+COMMON = ("objective", "seed", "progress")
+
+
+def names() -> list[str]:
+    """All algorithms there are."""
+    return sorted(info.name for info in iter_modules(__path__) if info.name not in SHARED)
+
+
+def find(name: str) -> Algorithm:
+    """The algorithm of this name."""
+    if name not in names():
+        raise ConfigError(f"algorithm = '{name}': no such algorithm; {did_you_mean(name, names())}.")
+    algorithm: Algorithm = getattr(import_module(f"shoal.algorithms.{name}"), name)
+    return algorithm
+
+
+def options_of(name: str) -> list[str]:
+    """The options an algorithm takes besides the common ones."""
+    parameters = inspect.signature(find(name)).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in COMMON]
+
+
+def run(
+    name: str,
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Partition:
+    """Run one algorithm. Infeasible policies are refused before any work."""
+    algorithm = find(name)
+    allowed = options_of(name)
+    for key in options or {}:
+        if key not in allowed:
+            hint = did_you_mean(key, allowed) if allowed else "it takes none"
+            raise ConfigError(f"{name}: no option '{key}'; {hint}.")
+    rules.require_feasible()
+    return algorithm(data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {}))
+
+
+def _silent(share: float) -> None:
+    pass

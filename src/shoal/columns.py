@@ -1,0 +1,182 @@
+"""Columns: a table's text and numbers made into what their schema says, and the taxonomies they declare."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal import taxonomy_build as build
+from shoal.errors import ConfigError, InputError, InternalError
+from shoal.schema import Attribute, Schema
+from shoal.taxonomy import Taxonomy
+from shoal.taxonomy_build import number_label
+
+# Beyond this, neighbouring whole numbers share one float.
+EXACT_INTEGER = 2**53
+
+
+def typed(series: pl.Series, attribute: Attribute) -> tuple[pl.Series, str]:
+    """The column as its kind says; text where a number or a date is needed is an error that shows it."""
+    name = series.name
+    kind = attribute.kind
+    if kind is None:
+        if series.dtype.is_numeric():
+            kind = "number"
+        else:
+            kind = "date" if series.dtype in (pl.Date, pl.Datetime) else "category"
+        if attribute.order is not None:
+            kind = "category"
+        if isinstance(attribute.taxonomy, object) and getattr(attribute.taxonomy, "prefix", None) is not None:
+            kind = "category"
+    if kind == "category":
+        return texts(series, "number" if series.dtype.is_numeric() else "category"), kind
+    if kind == "date":
+        if series.dtype == pl.Datetime:
+            return series.cast(pl.Date), kind
+        if series.dtype == pl.Date:
+            return series, kind
+        parsed = series.cast(pl.String).str.to_date("%Y-%m-%d", strict=False)
+        _complain(series, parsed, name, "a date such as 2024-03-31", "category")
+        return parsed, kind
+    if series.dtype == pl.Boolean:
+        series = series.cast(pl.Int64)
+    numbers = series if series.dtype.is_numeric() else series.cast(pl.String).cast(pl.Float64, strict=False)
+    _complain(series, numbers, name, "a number", "category")
+    as_float = numbers.cast(pl.Float64)
+    bad = ~as_float.fill_null(0.0).is_finite()
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise InputError(
+            f"Column '{name}', record {row + 1}: {as_float[row]} is not a finite number; correct or remove it."
+        )
+    if numbers.dtype.is_integer() and (as_float.abs().max() or 0) > EXACT_INTEGER:  # type: ignore[operator]
+        raise InputError(
+            f"Column '{name}' holds whole numbers beyond 2^53 that cannot be told apart as numbers; "
+            'declare kind = "category" or the role "identifier".'
+        )
+    return as_float, kind
+
+
+def texts(series: pl.Series, kind: str) -> pl.Series:
+    """A column as the labels a taxonomy would use: 7, not 7.0; dates as 2024-03-31."""
+    if kind == "number" and series.dtype.is_float():
+        distinct = series.drop_nulls().unique()
+        return series.replace_strict(distinct, [number_label(x) for x in distinct], return_dtype=pl.String)
+    return series.cast(pl.String)
+
+
+def _complain(series: pl.Series, parsed: pl.Series, name: str, wanted: str, way_out: str) -> None:
+    lost = parsed.is_null() & series.is_not_null()
+    if lost.any():
+        row = int(lost.arg_max() or 0)
+        raise InputError(
+            f"Column '{name}', record {row + 1}: {series[row]!r} is not {wanted} ({int(lost.sum())} such values); "
+            f'correct them, list them under [source] missing, or declare kind = "{way_out}".'
+        )
+
+
+def code(series: pl.Series, labels: list[str], name: str, what: str, missing: int | None = None) -> NDArray[np.int32]:
+    """Position of each value in `labels`; missing gets the next code unless told otherwise."""
+    distinct = series.drop_nulls().unique()
+    unknown = distinct.filter(~distinct.is_in(pl.Series(labels, dtype=pl.String).implode())).sort()
+    if len(unknown):
+        count = int((series == unknown[0]).sum())
+        raise InputError(unknown_value(name, str(unknown[0]), count, what, len(unknown) - 1))
+    physical = series.cast(pl.Enum(labels)).to_physical().cast(pl.Int32) if labels else series.cast(pl.Int32)
+    return physical.fill_null(len(labels) if missing is None else missing).to_numpy().astype(np.int32)
+
+
+def unknown_value(name: str, value: str, count: int, what: str, more: int = 0) -> str:
+    others = f" and {more} more values" if more else ""
+    return (
+        f"Column '{name}': the {what} does not know '{value}' ({count} record{'s' if count != 1 else ''}){others}; "
+        f"add it to the {what}, correct the data, or list it under [source] missing."
+    )
+
+
+def by_count(series: pl.Series) -> list[str]:
+    counted = series.drop_nulls().value_counts(name="records").sort("records", series.name, descending=[True, False])
+    return [str(label) for label in counted[series.name]]
+
+
+def numbers_of(series: pl.Series) -> pl.Series:
+    return series.cast(pl.Int32).cast(pl.Float64) if series.dtype == pl.Date else series.cast(pl.Float64)
+
+
+def ranks(numbers: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Rank of each number among the distinct ones; missing gets the rank after the last."""
+    values = numbers.drop_nulls().unique().sort().to_numpy().astype(np.float64)
+    dense = numbers.fill_null(0.0).to_numpy()
+    codes = np.searchsorted(values, dense).astype(np.int32)
+    if numbers.null_count():
+        codes[numbers.is_null().to_numpy()] = len(values)
+    return codes, values
+
+
+def declared_taxonomy(table: pl.DataFrame, series: pl.Series, kind: str, name: str, schema: Schema) -> Taxonomy:
+    """The taxonomy a column declares: given, read, or built from its values."""
+    source = schema.attributes[name].taxonomy
+    if isinstance(source, Taxonomy):
+        return source
+    if isinstance(source, str) and source != "auto":
+        return schema.taxonomy_file(name, source)
+    known = series.drop_nulls()
+    if source == "auto":
+        if kind == "category":
+            return _auto_categories(table, series, name, schema)
+        numbers = numbers_of(known)
+        values, counts = np.unique(numbers.to_numpy(), return_counts=True)
+        if kind == "date":
+            return build.from_dates(_labels(known, kind), ["month", "year"], name)
+        return build.auto_numbers(values, counts, name)
+    if source is None or isinstance(source, str):
+        raise InternalError(f"column '{name}' declares no taxonomy")
+    if source.parents is not None:
+        return Taxonomy.from_parents(source.parents, name)
+    if source.rows is not None:
+        return Taxonomy.from_rows(source.rows, name)
+    if source.prefix is not None:
+        return build.from_prefixes(_labels(known, kind), source.prefix, name)
+    if source.dates is not None:
+        if kind != "date":
+            raise ConfigError(f'[attributes.{name}] taxonomy: dates need kind = "date".')
+        return build.from_dates(_labels(known, kind), list(source.dates), name)
+    if kind != "number":
+        raise ConfigError(f'[attributes.{name}] taxonomy: intervals need kind = "number".')
+    values = np.unique(numbers_of(known).to_numpy())
+    if source.edges is not None:
+        return build.from_intervals(values, edges=source.edges, name=name)
+    return build.from_intervals(values, widths=source.intervals or [], name=name)
+
+
+def _labels(known: pl.Series, kind: str) -> list[str]:
+    return texts(known.unique(), kind).sort().to_list()
+
+
+def _auto_categories(table: pl.DataFrame, series: pl.Series, name: str, schema: Schema) -> Taxonomy:
+    """Cluster values by what they occur with in the other quasi-identifiers; sensitive columns stay out of it."""
+    labels = sorted(by_count(series))
+    rows = code(series, labels, name, "column")
+    known = rows < len(labels)
+    blocks = []
+    for other in schema.named("quasi"):
+        if other == name:
+            continue
+        column, kind = typed(table[other], schema.attributes[other])
+        codes, width = _features(column, kind)
+        cells = rows[known].astype(np.int64) * width + codes[known]
+        block = np.bincount(cells, minlength=len(labels) * width).reshape(len(labels), width)
+        blocks.append(block / np.maximum(1, block.sum(axis=1, keepdims=True)))
+    profile = np.concatenate(blocks, axis=1) if blocks else np.zeros((len(labels), 1))
+    return build.auto_categories(labels, profile, np.bincount(rows[known], minlength=len(labels)), name)
+
+
+def _features(column: pl.Series, kind: str, bins: int = 32) -> tuple[NDArray[np.int32], int]:
+    if kind == "category":
+        labels = by_count(column)[: bins - 1]
+        kept = pl.select(pl.when(column.is_in(pl.Series(labels, dtype=pl.String).implode())).then(column)).to_series()
+        return code(kept, labels, column.name, "column"), len(labels) + 1
+    codes, values = ranks(numbers_of(column))
+    width = max(1, len(values))
+    return np.minimum(codes.astype(np.int64) * bins // width, bins).astype(np.int32), bins + 1

@@ -1,0 +1,20 @@
+"""Tables to try things on: a synthetic hospital of any size, and public files the user already has.
+
+The modules imported here load NumPy and polars inside their functions, so importing this package is cheap.
+"""
+
+from __future__ import annotations
+
+from shoal.datasets.hospital import TAXONOMIES, hospital, hospital_config, taxonomy_path
+from shoal.datasets.public import adult, adult_taxonomy_path, census, data_folder
+
+__all__ = [
+    "TAXONOMIES",
+    "adult",
+    "adult_taxonomy_path",
+    "census",
+    "data_folder",
+    "hospital",
+    "hospital_config",
+    "taxonomy_path",
+]

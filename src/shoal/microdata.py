@@ -1,0 +1,271 @@
+"""Microdata: the table, encoded once. Codes and domains for quasi-identifiers, codes and labels for sensitive
+attributes, and the original frame for what is published unchanged. Immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.columns import by_count, code, declared_taxonomy, numbers_of, ranks, texts, typed, unknown_value
+from shoal.errors import ConfigError, InputError
+from shoal.io.frames import from_polars, to_polars
+from shoal.policy import Policy, Rules
+from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
+from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
+from shoal.taxonomy import Taxonomy
+from shoal.taxonomy_build import number_label
+
+Missing = Literal["category", "drop", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """A sensitive attribute: one code per record, -1 for missing."""
+
+    name: str
+    codes: NDArray[np.int32]
+    labels: tuple[str, ...]
+    numbers: NDArray[np.float64] | None = None
+    ordered: bool = False
+    taxonomy: Taxonomy | None = None
+    protect: tuple[str, ...] = ()
+    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    guards: NDArray[np.object_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The distinct quasi-identifier tuples, in lexicographic order of their codes."""
+
+    codes: NDArray[np.int32]
+    of_record: NDArray[np.int32]
+    weights: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Microdata:
+    """The encoded table; `codes` has a row a record and a column a quasi-identifier."""
+
+    frame: pl.DataFrame
+    schema: Schema
+    codes: NDArray[np.int32]
+    domains: tuple[Domain, ...]
+    sensitive: tuple[Sensitive, ...]
+    backend: str = "polars"
+    dropped: int = 0
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        schema: Schema | Configuration | Mapping[str, Any] | str | Path,
+        *,
+        missing: Missing = "category",
+    ) -> Microdata:
+        """Encode a pandas, polars or pyarrow frame."""
+        table, backend = to_polars(frame)
+        resolved = read_schema(schema).resolve(table.columns)
+        if not resolved.named("quasi"):
+            raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
+        if table.height == 0:
+            raise InputError("The table has no records.")
+        judged = resolved.named("quasi") + resolved.named("sensitive")
+        table, dropped = _treat_missing(table, judged, missing)
+        columns = [_quasi(table, name, resolved) for name in resolved.named("quasi")]
+        codes = np.ascontiguousarray(np.stack([column for column, _ in columns], axis=1), dtype=np.int32)
+        codes.flags.writeable = False
+        return cls(
+            frame=table,
+            schema=resolved,
+            codes=codes,
+            domains=tuple(domain for _, domain in columns),
+            sensitive=tuple(encode_sensitive(table, name, resolved) for name in resolved.named("sensitive")),
+            backend=backend,
+            dropped=dropped,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.codes)
+
+    @property
+    def quasi(self) -> list[str]:
+        """Names of the quasi-identifiers."""
+        return self.schema.named("quasi")
+
+    def space(self, measure: Measure) -> Space:
+        """The quasi-identifiers' domains with a loss measure and the declared weights."""
+        weights = np.array([self.schema.attributes[name].weight for name in self.quasi])
+        return Space(self.domains, weights, measure)
+
+    def rules(self, policy: Policy) -> Rules:
+        """The policy bound to this table."""
+        return policy.bind(self.sensitive, self.n)
+
+    @cached_property
+    def points(self) -> Points:
+        """Equal quasi-identifier tuples, found once."""
+        return distinct_rows(self.codes, [domain.size for domain in self.domains])
+
+    def native(self, frame: pl.DataFrame) -> Any:
+        """A frame in the library the table came in."""
+        return from_polars(frame, self.backend)
+
+    def take(self, records: NDArray[Any]) -> Microdata:
+        """Some of the records, with the same domains and codes."""
+        return Microdata(
+            self.frame[records],
+            self.schema,
+            np.ascontiguousarray(self.codes[records]),
+            self.domains,
+            tuple(
+                Sensitive(
+                    c.name,
+                    np.ascontiguousarray(c.codes[records]),
+                    c.labels,
+                    c.numbers,
+                    c.ordered,
+                    c.taxonomy,
+                    c.protect,
+                    c.categories,
+                    c.guards[records] if c.guards is not None else None,
+                )
+                for c in self.sensitive
+            ),
+            self.backend,
+        )
+
+
+def read(path: str | Path, schema: Any, *, missing: Missing = "category", **options: Any) -> Microdata:
+    """Read a file and encode it: `shoal.read("patients.csv", schema="shoal.toml")`."""
+    from shoal.io.files import read_table
+
+    if isinstance(schema, str | Path):
+        schema = read_config(schema)
+    if isinstance(schema, Configuration):
+        source = schema.config.source
+        given = {"delimiter": source.delimiter, "encoding": source.encoding, "header": source.header}
+        options = {"missing": source.missing, **{k: v for k, v in given.items() if v is not None}, **options}
+    return Microdata.from_frame(read_table(path, **options), schema, missing=missing)
+
+
+def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:
+    """Number equal rows alike, in lexicographic order."""
+    key = codes[:, 0].astype(np.int64)
+    span = sizes[0]
+    for a in range(1, codes.shape[1]):
+        if span > 2**62 // max(1, sizes[a]):
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            span = int(key.max()) + 1
+        key = key * sizes[a] + codes[:, a]
+        span *= sizes[a]
+    _, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    return Points(np.ascontiguousarray(codes[first]), inverse.astype(np.int32), counts.astype(np.int64))
+
+
+def _treat_missing(table: pl.DataFrame, judged: list[str], missing: Missing) -> tuple[pl.DataFrame, int]:
+    for name in judged:
+        if table[name].null_count() == table.height:
+            raise InputError(f"Column '{name}' has no values at all; leave it out or give it the role \"other\".")
+    if missing == "category":
+        return table, 0
+    holes = {name: table[name].null_count() for name in judged}
+    worst = max(holes, key=lambda name: holes[name])
+    if missing == "error" and holes[worst]:
+        row = int(table[worst].is_null().arg_max() or 0) + 1
+        raise InputError(
+            f"Column '{worst}' has {holes[worst]} missing values, the first in record {row}; "
+            'fill them, or set missing = "category" or "drop".'
+        )
+    kept = table.drop_nulls(judged)
+    if kept.height == 0:
+        raise InputError('Every record has a missing value, so missing = "drop" leaves none.')
+    return kept, table.height - kept.height
+
+
+def _quasi(table: pl.DataFrame, name: str, schema: Schema) -> tuple[NDArray[np.int32], Domain]:
+    """Codes and domain of one quasi-identifier."""
+    attribute = schema.attributes[name]
+    series, kind = typed(table[name], attribute)
+    has_missing = series.null_count() > 0
+    if attribute.order is not None:
+        codes = code(series, attribute.order, name, "order")
+        values = np.arange(len(attribute.order), dtype=np.float64)
+        return codes, Interval(values, max(1.0, len(values) - 1.0), has_missing, tuple(attribute.order))
+    if attribute.taxonomy is not None:
+        taxonomy = declared_taxonomy(table, series, kind, name, schema)
+        tree = taxonomy.with_missing() if has_missing else taxonomy
+        leaves = list(taxonomy.labels[: taxonomy.leaves])
+        codes = code(texts(series, kind), leaves, name, "taxonomy", missing=tree.leaves - 1)
+        return codes, Tree(tree, has_missing)
+    if kind == "category":
+        labels_by_count = by_count(series)
+        return code(series, labels_by_count, name, "column"), Set(tuple(labels_by_count), has_missing)
+    numbers = numbers_of(series)
+    codes, values = ranks(numbers)
+    return codes, Interval(values, _width(values, attribute, name), has_missing, is_date=kind == "date")
+
+
+def encode_sensitive(table: pl.DataFrame, name: str, schema: Schema) -> Sensitive:
+    """Codes of one sensitive attribute: numbers ascending, ordered labels as declared, others by frequency."""
+    attribute = schema.attributes[name]
+    series, kind = typed(table[name], attribute)
+    numbers = None
+    if attribute.order is not None:
+        labels = list(attribute.order)
+        codes = code(series, labels, name, "order", missing=-1)
+    elif kind == "category":
+        labels = by_count(series)
+        codes = code(series, labels, name, "column", missing=-1)
+    else:
+        ranked, numbers = ranks(numbers_of(series))
+        codes = np.where(ranked == len(numbers), np.int32(-1), ranked).astype(np.int32)
+        whole = Interval(numbers, 0.0, is_date=kind == "date")
+        labels = [whole.text(i) for i in range(len(numbers))]
+    taxonomy = None
+    if attribute.taxonomy is not None:
+        taxonomy = declared_taxonomy(table, series, kind, name, schema)
+        known = taxonomy.leaf_codes
+        for label in labels:
+            if label not in known:
+                count = int(np.count_nonzero(codes == labels.index(label)))
+                raise InputError(unknown_value(name, label, count, "taxonomy"))
+    return Sensitive(
+        name=name,
+        codes=codes,
+        labels=tuple(labels),
+        numbers=numbers,
+        ordered=numbers is not None or attribute.order is not None,
+        taxonomy=taxonomy,
+        protect=tuple(attribute.protect),
+        categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
+    )
+
+
+def _width(values: NDArray[np.float64], attribute: Attribute, name: str) -> float:
+    low, high = (float(values[0]), float(values[-1])) if len(values) else (0.0, 0.0)
+    if attribute.domain is None:
+        return high - low
+    first, last = (_bound(end, name) for end in attribute.domain)
+    if low < first or high > last:
+        outside = number_label(low if low < first else high)
+        raise InputError(f"Column '{name}': {outside} lies outside the declared domain; widen it or correct the data.")
+    return last - first
+
+
+def _bound(end: float | str, name: str) -> float:
+    if isinstance(end, str):
+        try:
+            return float((pl.Series([end]).str.to_date("%Y-%m-%d")[0] - EPOCH).days)
+        except pl.exceptions.PolarsError:
+            raise ConfigError(f"[attributes.{name}] domain: {end!r} is not a date such as 2024-03-31.") from None
+    return float(end)

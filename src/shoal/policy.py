@@ -1,0 +1,266 @@
+"""Policy: the models that every class must satisfy together.
+
+`Policy` is what a person writes; bound to a table it becomes `Rules`, which algorithms ask about classes.
+
+>>> from shoal.models.k_anonymity import KAnonymity
+>>> from shoal.models.p_sensitive import PSensitive
+>>> print(KAnonymity(5) & PSensitive(3, "diagnosis"))
+k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import ConfigError, InfeasibleError, did_you_mean
+from shoal.models import MODELS, Column, Model, Rule, View
+
+if TYPE_CHECKING:
+    from shoal.kernels.rules import FlatRules
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Histograms are classes × values; larger ones are counted in pieces of about this many cells.
+CELLS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Models joined with `&`."""
+
+    models: tuple[Model, ...]
+
+    def __and__(self, other: Policy | Model) -> Policy:
+        return Policy(self.models + (other.models if isinstance(other, Policy) else (other,)))
+
+    @classmethod
+    def from_config(cls, section: Mapping[str, Any]) -> Policy:
+        """From the `[policy]` table of a configuration: `k = 5`, `p_sensitive = { p = 3 }`, or a list of tables."""
+        models: list[Model] = []
+        for key, value in section.items():
+            if key == "k":
+                models.append(_model("k_anonymity", {"k": value}))
+                continue
+            if key not in MODELS:
+                raise ConfigError(f"[policy] {key}: no such model; {did_you_mean(key, ['k', *MODELS])}.")
+            for entry in value if isinstance(value, list) else [value]:
+                models.append(_model(key, entry))
+        if not models:
+            raise ConfigError("[policy] is empty; write for example k = 5.")
+        return cls(tuple(models))
+
+    def to_config(self) -> dict[str, Any]:
+        """The `[policy]` table."""
+        section: dict[str, Any] = {}
+        for model in self.models:
+            if model.name == "k_anonymity":
+                section["k"] = model.parameters()["k"]
+            else:
+                section.setdefault(model.name, []).append(model.parameters())
+        return {
+            key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in section.items()
+        }
+
+    def bind(self, columns: Sequence[Column], n: int) -> Rules:
+        """The policy's rules on a table with these sensitive attributes and n records."""
+        by_name = {column.name: column for column in columns}
+        rules: list[Rule] = []
+        for model in self.models:
+            wanted = getattr(model, "attribute", None)
+            if not model.per_attribute:
+                rules.append(model.bind(None, n))
+            elif wanted is not None:
+                if wanted not in by_name:
+                    hint = did_you_mean(wanted, by_name) if by_name else "no column has the role sensitive"
+                    raise ConfigError(f"{model.name}: '{wanted}' is not a sensitive attribute; {hint}.")
+                rules.append(model.bind(by_name[wanted], n))
+            elif not by_name:
+                raise ConfigError(f'{model.name} needs a sensitive attribute; give a column the role "sensitive".')
+            else:
+                rules.extend(model.bind(column, n) for column in columns)
+        return Rules(self, tuple(rules), n)
+
+    def __str__(self) -> str:
+        targets = [getattr(model, "attribute", None) for model in self.models]
+        pairs = zip(self.models, targets, strict=True)
+        return " & ".join(f"{model} on {target}" if target else str(model) for model, target in pairs)
+
+
+def _model(name: str, entry: Any) -> Model:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"[policy] {name} = {entry!r} is not allowed; write a table such as {{ … }}.")
+    kind = MODELS[name]
+    allowed = [field.name for field in fields(kind)]
+    for key in entry:
+        if key not in allowed:
+            raise ConfigError(f"[policy] {name}.{key}: no such parameter; {did_you_mean(key, allowed)}.")
+    try:
+        return kind(**entry)
+    except TypeError as problem:
+        raise ConfigError(f"[policy] {name}: {problem}; parameters are {', '.join(allowed)}.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Stats:
+    """Sizes and histograms (one matrix a view) of some classes."""
+
+    sizes: Ints
+    counts: tuple[Ints, ...]
+
+
+class Rules:
+    """A policy bound to one table: what algorithms ask about classes."""
+
+    def __init__(self, policy: Policy, rules: tuple[Rule, ...], n: int) -> None:
+        self.policy, self.rules, self.n = policy, rules, n
+        views: dict[tuple[Any, ...], View] = {}
+        for rule in rules:
+            if rule.view is not None:
+                views.setdefault(rule.view.key, rule.view)
+        self.views = tuple(views.values())
+        position = {key: i for i, key in enumerate(views)}
+        self._view_of = [position[rule.view.key] if rule.view is not None else -1 for rule in rules]
+
+    @cached_property
+    def superset_closed(self) -> bool:
+        """Whether a good class stays good whatever joins it."""
+        return all(rule.model.superset_closed for rule in self.rules)
+
+    @cached_property
+    def union_closed(self) -> bool:
+        """Whether two good classes merged are good."""
+        return all(rule.model.union_closed for rule in self.rules)
+
+    @cached_property
+    def only_size(self) -> bool:
+        """Whether the policy is k-anonymity alone."""
+        return not self.views
+
+    @cached_property
+    def k(self) -> int:
+        """No class smaller than this can be good."""
+        return max(rule.min_size() for rule in self.rules)
+
+    @cached_property
+    def max_classes(self) -> int:
+        """A proven upper bound on the number of classes."""
+        return min(rule.max_classes() for rule in self.rules)
+
+    def require_feasible(self) -> None:
+        """Raise when no partition of the table can satisfy the policy."""
+        for rule in self.rules:
+            reason = rule.infeasible()
+            if reason:
+                raise InfeasibleError(reason[0].upper() + reason[1:] + ".", witness=rule.attribute)
+
+    def stats(self, labels: NDArray[Any], classes: int) -> Stats:
+        """Sizes and histograms of all classes of a labelling; label -1 is nobody's."""
+        inside = labels >= 0
+        sizes = np.bincount(labels[inside], minlength=classes).astype(np.int64)
+        counts = []
+        for view in self.views:
+            known = inside & (view.codes >= 0)
+            cells = labels[known].astype(np.int64) * view.width + view.codes[known]
+            counted = np.bincount(cells, minlength=classes * view.width)
+            counts.append(counted.astype(np.int64).reshape(classes, view.width))
+        return Stats(sizes, tuple(counts))
+
+    def rule_deficits(self, stats: Stats) -> Floats:
+        """Deficit per rule and class."""
+        pairs = zip(self.rules, self.counts_by_rule(stats), strict=True)
+        deficits = [rule.deficit(stats.sizes, counts) for rule, counts in pairs]
+        return np.array(deficits).reshape(len(self.rules), len(stats.sizes))
+
+    def counts_by_rule(self, stats: Stats) -> list[Ints]:
+        """The histogram matrix each rule looks at."""
+        empty = np.zeros((len(stats.sizes), 0), dtype=np.int64)
+        return [stats.counts[view] if view >= 0 else empty for view in self._view_of]
+
+    def deficit(self, stats: Stats) -> Floats:
+        """Total deficit per class."""
+        return np.asarray(self.rule_deficits(stats).sum(axis=0))
+
+    def deficits(self, labels: NDArray[Any], classes: int) -> Floats:
+        """Total deficit per class of a labelling, counted in pieces when the histograms are large."""
+        widest = max((view.width for view in self.views), default=1)
+        if classes * widest <= CELLS:
+            return self.deficit(self.stats(labels, classes))
+        step = max(1, CELLS // widest)
+        parts = []
+        for begin in range(0, classes, step):
+            end = min(begin + step, classes)
+            part = np.where((labels >= begin) & (labels < end), labels - begin, -1)
+            parts.append(self.deficit(self.stats(part, end - begin)))
+        return np.concatenate(parts)
+
+    def stats_of(self, members: NDArray[Any]) -> Stats:
+        """Size and histograms of one class given by its records."""
+        counts = []
+        for view in self.views:
+            codes = view.codes[members]
+            counts.append(np.bincount(codes[codes >= 0], minlength=view.width).astype(np.int64)[None, :])
+        return Stats(np.array([len(members)], dtype=np.int64), tuple(counts))
+
+    def ok(self, members: NDArray[Any]) -> bool:
+        """Whether these records are a good class."""
+        return len(members) > 0 and bool(self.deficit(self.stats_of(members))[0] <= 0)
+
+    def codes(self) -> NDArray[np.int32]:
+        """The views' codes side by side, one row a record."""
+        if not self.views:
+            return np.zeros((self.n, 0), dtype=np.int32)
+        return np.ascontiguousarray(np.stack([view.codes for view in self.views], axis=1), dtype=np.int32)
+
+    def flat(self) -> FlatRules | None:
+        """The rules for compiled loops; None when some rule has no compiled form."""
+        forms = [rule.compiled() for rule in self.rules]
+        if any(form is None for form in forms):
+            return None
+        from shoal.kernels.rules import FlatRules
+
+        known = [form for form in forms if form is not None]
+        widths = np.array([view.width for view in self.views], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        return FlatRules(
+            kind=np.array([int(form.kind) for form in known], dtype=np.int64),
+            offset=np.array([offsets[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
+            width=np.array([widths[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
+            int_start=np.concatenate([[0], np.cumsum([len(form.ints) for form in known])]).astype(np.int64),
+            ints=np.array([x for form in known for x in form.ints], dtype=np.int64),
+            float_start=np.concatenate([[0], np.cumsum([len(form.floats) for form in known])]).astype(np.int64),
+            floats=np.array([x for form in known for x in form.floats], dtype=np.float64),
+        )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of `shoal.toml` for editors; `shoal/shoal.schema.json` is this, written down."""
+    from shoal.schema import Config
+
+    schema = Config.model_json_schema(schema_generator=_generator())
+    schema["title"] = "shoal.toml"
+    models: dict[str, Any] = {"k": {"type": "integer", "minimum": 1, "description": "k-anonymity"}}
+    for name, model in MODELS.items():
+        if name != "k_anonymity":
+            keys: dict[str, Any] = {key: {} for key in (field.name for field in fields(model))}
+            table = {"type": "object", "properties": keys, "additionalProperties": False}
+            summary = (model.__doc__ or "").strip().splitlines()[0]
+            models[name] = {"anyOf": [table, {"type": "array", "items": table}], "description": summary}
+    schema["properties"]["policy"] = {"type": "object", "properties": models, "additionalProperties": False}
+    return schema
+
+
+def _generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        def is_instance_schema(self, schema: Any) -> Any:  # a Taxonomy object cannot stand in a file
+            return {"not": {}}
+
+    return Generator

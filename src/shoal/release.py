@@ -1,0 +1,153 @@
+"""Release: a verified masked table with its evidence, its measures and where it came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from shoal.errors import InputError
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Policy
+from shoal.recode import Intervals, generalize, microaggregate
+from shoal.space import States
+from shoal.verify import Evidence, verify
+from shoal.version import VERSION
+
+if TYPE_CHECKING:
+    from shoal.measures.loss import Measures
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A masked table that has passed verification. `masked` is the polars frame, `frame` the caller's library."""
+
+    masked: pl.DataFrame
+    policy: Policy
+    evidence: Evidence
+    measures: Measures
+    manifest: Mapping[str, Any]
+    data: Microdata = field(repr=False)
+    partition: Partition = field(repr=False)
+
+    @property
+    def frame(self) -> Any:
+        """The masked table in the frame library that came in."""
+        return self.data.native(self.masked)
+
+    def verify(self) -> Evidence:
+        """Verify again, from the masked values alone; raises when the policy does not hold."""
+        return verify(self.masked, self.policy, self.data.schema).require()
+
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the masked table and, beside it, its manifest; both whole or not at all."""
+        from shoal.io.atomic import atomic_paths
+        from shoal.io.files import check_writable_format, write_table_to
+
+        target = Path(path)
+        check_writable_format(target)
+        with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
+            write_table_to(self.masked, table_file, target)
+            digest = file_digest(table_file)
+            text = json.dumps({**self.manifest, "output_sha256": digest}, indent=2, ensure_ascii=False, sort_keys=True)
+            manifest_file.write_text(text + "\n", encoding="utf-8")
+        return target
+
+
+def manifest_path(target: Path) -> Path:
+    """Where a release's manifest lies: masked.csv → masked.csv.manifest.json."""
+    return target.with_name(target.name + ".manifest.json")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def mask(
+    data: Microdata,
+    partition: Partition,
+    states: States,
+    *,
+    recode: str,
+    intervals: Intervals,
+    drop_suppressed: bool,
+    shuffle_seed: int | None,
+    secret: bytes,
+) -> pl.DataFrame:
+    """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers."""
+    if recode == "microaggregate":
+        masked = microaggregate(data, partition)
+    else:
+        masked = generalize(data, partition, states, intervals=intervals)
+    by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
+    for series in masked:
+        owner = series.name if series.name in by_name else series.name.removesuffix("_min").removesuffix("_max")
+        by_name[owner].append(series)
+    columns: list[pl.Series] = []
+    for name, attribute in data.schema.attributes.items():
+        if attribute.role == "quasi":
+            columns += by_name[name]
+        elif attribute.role != "identifier":
+            columns.append(data.frame[name])
+    names = [series.name for series in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"Column '{name}' would be published twice; rename it, or use intervals = \"text\".")
+    table = pl.DataFrame(columns)
+    keep = partition.labels >= 0 if drop_suppressed else np.ones(data.n, dtype=bool)
+    rows = np.flatnonzero(keep)
+    if shuffle_seed is not None:
+        # The seed is published in the manifest; drawing also on the raw table keeps the order from being undone.
+        key = np.frombuffer(hashlib.sha256(secret + b"order").digest(), dtype=np.uint32)
+        rows = np.random.default_rng([shuffle_seed, *key.tolist()]).permutation(rows)
+    elif keep.all():
+        return table
+    return table[rows]
+
+
+def fingerprint(frame: pl.DataFrame) -> bytes:
+    """A digest of a table's content, the same whatever library or file it came from. Never published as it is."""
+    digest = hashlib.sha256()
+    for series in frame:
+        digest.update(f"{series.name}\x00{series.dtype}\x00{len(series)}\x00".encode())
+        digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
+        if series.dtype == pl.String:
+            lengths = series.str.len_bytes().fill_null(0).to_numpy()
+            digest.update(lengths.tobytes())
+            digest.update("".join(series.fill_null("").to_list()).encode())
+        else:
+            digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
+    return digest.digest()
+
+
+def manifest(
+    data: Microdata,
+    policy: Policy,
+    evidence: Evidence,
+    measures: Measures,
+    settings: Mapping[str, Any],
+    notes: Mapping[str, Any],
+    secret: bytes,
+) -> dict[str, Any]:
+    """Provenance: version, configuration, seed, digest of the input, measures and evidence. No time, no raw value."""
+    return {
+        "shoal": VERSION,
+        "policy": policy.to_config(),
+        "settings": dict(settings),
+        "roles": {name: attribute.role for name, attribute in data.schema.attributes.items()},
+        "input_sha256": hashlib.sha256(secret + b"input").hexdigest(),
+        "input_records": data.n + data.dropped,
+        "dropped_for_missing": data.dropped,
+        "measures": measures.to_dict(),
+        "evidence": {**evidence.to_dict(), "violations": []},
+        "notes": dict(notes),
+    }

@@ -1,0 +1,110 @@
+"""The road from a table to a verified release: algorithm, refinement, recoding, verification.
+
+>>> import polars as pl, shoal
+>>> frame = pl.DataFrame({"age": [21, 22, 40, 41], "illness": ["flu", "cold", "flu", "cold"]})
+>>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}})
+>>> release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", order="keep")
+>>> release.frame["age"].to_list()
+['[21, 22]', '[21, 22]', '[40, 41]', '[40, 41]']
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.algorithms import Progress, run
+from shoal.errors import InternalError, VerificationError
+from shoal.measures.loss import measure
+from shoal.microdata import Microdata
+from shoal.models import Model
+from shoal.partition import Partition
+from shoal.policy import Policy, Rules
+from shoal.recode import Intervals, class_states
+from shoal.release import Release, fingerprint, manifest, mask
+from shoal.space import Measure, Space, States, Tree
+from shoal.verify import verify
+
+Refine = bool | Literal["fast", "thorough"] | float
+
+
+def anonymize(
+    data: Microdata,
+    policy: Policy | Model,
+    *,
+    algorithm: str = "auto",
+    objective: Measure = "ncp",
+    refine: Refine = True,
+    seed: int = 0,
+    recode: Literal["generalize", "microaggregate"] = "generalize",
+    intervals: Intervals = "text",
+    order: Literal["shuffle", "keep"] = "shuffle",
+    suppressed: Literal["mask", "drop"] = "mask",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed."""
+    policy = policy if isinstance(policy, Policy) else Policy((policy,))
+    rules = data.rules(policy)
+    rules.require_feasible()
+    partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=progress, options=options)
+    partition, states = published_classes(data, partition, rules, data.space(objective))
+    secret = fingerprint(data.frame)
+    masked = mask(
+        data,
+        partition,
+        states,
+        recode=recode,
+        intervals=intervals,
+        drop_suppressed=suppressed == "drop",
+        shuffle_seed=seed if order == "shuffle" else None,
+        secret=secret,
+    )
+    evidence = verify(masked, policy, data.schema)
+    if not evidence.passed:
+        try:
+            evidence.require()
+        except VerificationError as problem:
+            raise InternalError(
+                f"{algorithm} made a table that failed verification, nothing was released. {problem}"
+            ) from None
+    measures = measure(data, partition, rules.k, states)
+    settings = {
+        "algorithm": algorithm,
+        "objective": objective,
+        "refine": refine,
+        "seed": seed,
+        "recode": recode,
+        "intervals": intervals,
+        "order": order,
+        "suppressed": suppressed,
+        "options": options,
+    }
+    return Release(
+        masked,
+        policy,
+        evidence,
+        measures,
+        manifest(data, policy, evidence, measures, settings, partition.notes, secret),
+        data,
+        partition,
+    )
+
+
+def published_classes(data: Microdata, partition: Partition, rules: Rules, space: Space) -> tuple[Partition, States]:
+    """Classes that publish the same values are one class (SPEC §0.4); the verifier sees them as one anyway."""
+    states = class_states(data, partition, space)
+    shown = states.copy()
+    for a, domain in enumerate(space.domains):
+        if isinstance(domain, Tree):
+            slot = int(space.slots[a])
+            nodes = domain.taxonomy.lca(states[:, slot], states[:, slot + 1])
+            shown[:, slot], shown[:, slot + 1] = domain.taxonomy.first[nodes], domain.taxonomy.last[nodes]
+    _, first, inverse = np.unique(shown, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(shown):
+        return partition, states
+    rank = np.argsort(np.argsort(first))
+    merged = np.append(rank[inverse.ravel()], -1).astype(np.int32)[partition.labels]
+    joined = Partition(merged, partition.levels, partition.notes)
+    return joined, class_states(data, joined, space)

@@ -1,0 +1,279 @@
+"""Who each column is, and everything else that stands in a `shoal.toml` (DESIGN §6).
+
+>>> schema = Schema({"age": Attribute(role="quasi"), "name": Attribute(role="identifier")})
+>>> schema.named("quasi")
+['age']
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from shoal.errors import ConfigError, InputError, did_you_mean
+from shoal.taxonomy import Taxonomy
+
+Role = Literal["identifier", "quasi", "sensitive", "other"]
+Kind = Literal["number", "category", "date"]
+ROLES: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class TaxonomySource(_Strict):
+    """How to make a taxonomy from the values themselves; exactly one of these."""
+
+    prefix: list[int] | None = Field(None, description="Characters kept per level, the rest starred: [3, 2, 0].")
+    intervals: list[float] | None = Field(None, description="Widths of nested intervals: [5, 10, 20].")
+    edges: list[list[float]] | None = Field(None, description="Edges of nested intervals, finest level first.")
+    dates: list[Literal["day", "month", "quarter", "year", "decade"]] | None = Field(
+        None, description="Units, finest first."
+    )
+    parents: dict[str, str] | None = Field(None, description="Each value's parent.")
+    rows: list[list[str]] | None = Field(None, description="Paths from leaf to root.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> TaxonomySource:
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"give exactly one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+class Attribute(_Strict):
+    """One column: its role, and what is known about its values."""
+
+    role: Role = Field(description="identifier (dropped), quasi, sensitive, or other (published unchanged).")
+    kind: Kind | None = Field(None, description="number, category or date; inferred when absent.")
+    domain: tuple[float, float] | tuple[str, str] | None = Field(
+        None, description="The range losses are measured against; observed range when absent."
+    )
+    taxonomy: Taxonomy | TaxonomySource | str | None = Field(
+        None, description='A file (leaf;…;root), a rule such as { prefix = [3, 0] }, or "auto".'
+    )
+    weight: float = Field(1.0, ge=0, description="How much this attribute's loss counts.")
+    order: list[str] | None = Field(None, description="All values of an ordered category, lowest first.")
+    protect: list[str] = Field([], description="Protected inner nodes for extended p-sensitivity.")
+    categories: dict[str, list[str]] | None = Field(
+        None, description="Categories for p+ and (p, α), most secret first."
+    )
+
+
+class Source(_Strict):
+    """Where the table comes from: a file, or a database."""
+
+    path: str | None = Field(None, description="csv, tsv, parquet, arrow, json lines or xlsx.")
+    url: str | None = Field(None, description="A database, as SQLAlchemy writes it.")
+    table: str | None = None
+    query: str | None = None
+    delimiter: str | None = Field(None, description="Detected when absent.")
+    encoding: str | None = Field(None, description="Detected when absent.")
+    sheet: str | None = None
+    header: list[str] | None = Field(None, description="Column names of a file that has none.")
+    missing: list[str] = Field(["", "?"], description="Texts that mean missing.")
+
+
+class Method(_Strict):
+    """How the classes are made."""
+
+    algorithm: str = "auto"
+    objective: Literal["il", "ncp", "granularity"] = Field("ncp", description="The loss that the search minimises.")
+    refine: bool | Literal["fast", "thorough"] | float = Field(
+        True, description="true, fast, thorough, seconds or false."
+    )
+    missing: Literal["category", "drop", "error"] = "category"
+    suppress: float = Field(0.0, ge=0, le=1, description="Largest share of records that may be suppressed.")
+    seed: int = Field(0, ge=0)
+    options: dict[str, Any] = Field({}, description="Options of the algorithm itself.")
+
+
+class Publication(_Strict):
+    """How the release looks."""
+
+    order: Literal["shuffle", "keep"] = "shuffle"
+    recode: Literal["generalize", "microaggregate"] = "generalize"
+    intervals: Literal["text", "columns", "midpoint"] = "text"
+    suppressed: Literal["mask", "drop"] = Field("mask", description="Suppressed records: starred, or left out.")
+
+
+class Config(_Strict):
+    """A whole `shoal.toml`."""
+
+    source: Source = Source()  # type: ignore[call-arg]
+    attributes: dict[str, Attribute] = {}
+    policy: dict[str, Any] = {}
+    method: Method = Method()  # type: ignore[call-arg]
+    release: Publication = Publication()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The declared columns. `folder` is where relative taxonomy files are looked for."""
+
+    attributes: Mapping[str, Attribute]
+    folder: Path = field(default_factory=Path)
+
+    def named(self, role: Role) -> list[str]:
+        """Columns with a role, in the order they are declared."""
+        return [name for name, attribute in self.attributes.items() if attribute.role == role]
+
+    def resolve(self, columns: Iterable[str]) -> Schema:
+        """The schema of a table with exactly these columns, `"*"` spelled out; errors name what does not fit."""
+        columns = list(columns)
+        for name in self.attributes:
+            if name != "*" and name not in columns:
+                raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}.")
+        undeclared = [name for name in columns if name not in self.attributes]
+        rest = self.attributes.get("*")
+        if undeclared and rest is None:
+            raise ConfigError(
+                f"Column '{undeclared[0]}' has no role"
+                + (f" (and {len(undeclared) - 1} more)" if len(undeclared) > 1 else "")
+                + f"; declare [attributes.{_key(undeclared[0])}] with a role of {', '.join(ROLES)}, "
+                + 'or [attributes."*"] for all others.'
+            )
+        found = {name: self.attributes.get(name, rest) for name in columns}
+        return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder)
+
+    def taxonomy_file(self, name: str, reference: str) -> Taxonomy:
+        """Read a taxonomy file named in the configuration."""
+        path = self.folder / reference
+        if not path.is_file():
+            raise ConfigError(f"[attributes.{_key(name)}] taxonomy: there is no file '{path}'.")
+        return Taxonomy.read(path)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A parsed `shoal.toml` and where it was found."""
+
+    config: Config
+    path: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Relative paths in the file start here."""
+        return self.path.parent if self.path else Path()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(self.config.attributes, self.folder)
+
+
+def read_config(path: str | Path) -> Configuration:
+    """Read a `shoal.toml`; every error names the key, its line and what is allowed."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"There is no configuration '{path}'; make one with: shoal init FILE.") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"The configuration '{path}' cannot be read: {problem}.") from None
+    return Configuration(parse_config(text, str(path)), path)
+
+
+def parse_config(text: str, name: str = "shoal.toml") -> Config:
+    """Parse the text of a `shoal.toml`."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigError(f"{name} is not valid TOML: {problem}.") from None
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as problem:
+        raise ConfigError(_explain(problem, text, name)) from None
+
+
+def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration) -> Schema:
+    """A schema from a `shoal.toml`, a mapping of attributes, or itself."""
+    if isinstance(source, Schema):
+        return source
+    if isinstance(source, Configuration):
+        return source.schema
+    if isinstance(source, Mapping):
+        try:
+            return Schema({name: Attribute.model_validate(value) for name, value in source.items()})
+        except ValidationError as problem:
+            raise ConfigError(_explain(problem, "", "schema")) from None
+    return read_config(source).schema
+
+
+def write_config(config: Config) -> str:
+    """The text of a `shoal.toml`."""
+    import tomlkit
+
+    tables = config.model_dump(exclude_defaults=True, mode="python")
+    for attribute in tables.get("attributes", {}).values():
+        if isinstance(attribute.get("taxonomy"), Taxonomy):
+            raise InputError("A taxonomy made in Python has no place in a TOML file; write it to a file first.")
+        if "domain" in attribute:
+            attribute["domain"] = list(attribute["domain"])
+    return tomlkit.dumps(tables)
+
+
+def _explain(problem: ValidationError, text: str, name: str) -> str:
+    error = problem.errors()[0]
+    where = [str(part) for part in error["loc"] if not _is_branch(part)]
+    line = _line_of(text, where)
+    spot = ".".join(where) or "the file"
+    place = f"{name}, line {line}" if line else name
+    if error["type"] == "extra_forbidden":
+        return f"{place}: {spot}: no such key; {did_you_mean(where[-1], _allowed(where[:-1]))}."
+    if error["type"] == "missing":
+        return f"{place}: {spot} is missing; {_hint(where[-1])}."
+    if error["type"] == "literal_error":
+        shown = error["input"]
+        allowed = re.findall(r"'([^']+)'", str(error["ctx"]["expected"]))
+        return f"{place}: {spot} = {shown!r} is not allowed; {did_you_mean(str(shown), allowed)}."
+    return f"{place}: {spot} = {error['input']!r} is not allowed; {error['msg'].removeprefix('Value error, ').lower()}."
+
+
+def _is_branch(part: Any) -> bool:
+    # pydantic names the branch of a union it tried ("TaxonomySource", "tuple[float, float]"); nobody wrote that.
+    return isinstance(part, str) and bool(re.search(r"[\[(]|^[A-Z]\w+$|^(str|bool|float|is-instance.*)$", part))
+
+
+def _allowed(path: list[str]) -> list[str]:
+    if not path:
+        return list(Config.model_fields)
+    places: dict[str, type[BaseModel]] = {"source": Source, "method": Method, "release": Publication}
+    if path[0] in places:
+        return list(places[path[0]].model_fields)
+    return list(TaxonomySource.model_fields if path[-1] == "taxonomy" else Attribute.model_fields)
+
+
+def _hint(key: str) -> str:
+    return f"one of {', '.join(ROLES)}" if key == "role" else "it is required"
+
+
+def _line_of(text: str, where: list[str]) -> int | None:
+    """The line of the deepest part of a key path that can be found under its table header."""
+    lines = text.splitlines()
+    section = 0
+    for depth in range(len(where), 0, -1):
+        header = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in where[:depth])
+        hits = [i for i, line in enumerate(lines) if re.match(rf"\s*\[+\s*{header}\s*\]", line)]
+        if hits:
+            section = hits[0]
+            if depth == len(where):
+                return section + 1
+            key = re.escape(where[depth])
+            for i in range(section + 1, len(lines)):
+                if re.match(r"\s*\[", lines[i]):
+                    break
+                if re.match(rf"\s*[\"']?{key}[\"']?\s*[.=]", lines[i]):
+                    return i + 1
+            return section + 1
+    return None
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
