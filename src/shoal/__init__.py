@@ -21,36 +21,56 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from shoal.microdata import Microdata, read
+    from shoal.models.alpha_k import AlphaK
+    from shoal.models.extended_p_sensitive import ExtendedPSensitive
     from shoal.models.k_anonymity import KAnonymity
+    from shoal.models.k_e import KE
+    from shoal.models.kpqr import KPQR
+    from shoal.models.l_diversity import LDiversity
+    from shoal.models.p_alpha_sensitive import PAlphaSensitive
+    from shoal.models.p_plus_sensitive import PPlusSensitive
     from shoal.models.p_sensitive import PSensitive
+    from shoal.models.personalized import Personalized
+    from shoal.models.t_closeness import TCloseness
     from shoal.partition import Partition
     from shoal.policy import Policy
     from shoal.release import Release
     from shoal.road import anonymize
     from shoal.schema import Attribute, Schema
     from shoal.taxonomy import Taxonomy
+    from shoal.verifier import verify
 
 __version__ = _version.VERSION
 
 _HOME = {
+    "AlphaK": "models.alpha_k",
     "Attribute": "schema",
     "ConfigError": "errors",
+    "ExtendedPSensitive": "models.extended_p_sensitive",
     "InfeasibleError": "errors",
     "InputError": "errors",
     "InternalError": "errors",
     "KAnonymity": "models.k_anonymity",
+    "KE": "models.k_e",
+    "KPQR": "models.kpqr",
+    "LDiversity": "models.l_diversity",
     "Microdata": "microdata",
+    "PAlphaSensitive": "models.p_alpha_sensitive",
+    "PPlusSensitive": "models.p_plus_sensitive",
     "PSensitive": "models.p_sensitive",
     "Partition": "partition",
+    "Personalized": "models.personalized",
     "Policy": "policy",
     "Release": "release",
     "Schema": "schema",
     "ShoalError": "errors",
+    "TCloseness": "models.t_closeness",
     "Taxonomy": "taxonomy",
     "UnsupportedError": "errors",
     "VerificationError": "errors",
     "anonymize": "road",
     "read": "microdata",
+    "verify": "verifier",
 }
 
 
@@ -65,23 +85,33 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "KE",
+    "KPQR",
+    "AlphaK",
     "Attribute",
     "ConfigError",
+    "ExtendedPSensitive",
     "InfeasibleError",
     "InputError",
     "InternalError",
     "KAnonymity",
+    "LDiversity",
     "Microdata",
+    "PAlphaSensitive",
+    "PPlusSensitive",
     "PSensitive",
     "Partition",
+    "Personalized",
     "Policy",
     "Release",
     "Schema",
     "ShoalError",
+    "TCloseness",
     "Taxonomy",
     "UnsupportedError",
     "VerificationError",
     "__version__",
     "anonymize",
     "read",
+    "verify",
 ]

@@ -54,10 +54,10 @@ class InternalError(Exception):
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """A closing hint for an unknown word: the nearest allowed one, or the list of all."""
+    """The end of a sentence about an unknown word: the nearest allowed one, or the list of all."""
     options = list(allowed)
     near = get_close_matches(word, options, n=1)
     if near:
         return f"did you mean '{near[0]}'?"
     listed = ", ".join(options[:12]) + (", …" if len(options) > 12 else "")
-    return f"allowed: {listed}"
+    return f"allowed: {listed}."

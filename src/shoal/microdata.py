@@ -5,7 +5,7 @@ attributes, and the original frame for what is published unchanged. Immutable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -109,7 +109,7 @@ class Microdata:
 
     def rules(self, policy: Policy) -> Rules:
         """The policy bound to this table."""
-        return policy.bind(self.sensitive, self.n)
+        return policy.bind(with_guards(self.sensitive, policy, self.frame), self.n)
 
     @cached_property
     def points(self) -> Points:
@@ -143,6 +143,17 @@ class Microdata:
             ),
             self.backend,
         )
+
+
+def with_guards(columns: tuple[Sensitive, ...], policy: Policy, frame: pl.DataFrame) -> tuple[Sensitive, ...]:
+    """Give sensitive attributes the guarding nodes of a personalized model that names a column for them."""
+    for model in policy.models:
+        guard = getattr(model, "guard", None)
+        if isinstance(guard, str) and guard in frame.columns:
+            labels = np.array(frame[guard].cast(pl.String).to_list(), dtype=object)
+            wanted = getattr(model, "attribute", None)
+            columns = tuple(replace(c, guards=labels) if wanted in (None, c.name) else c for c in columns)
+    return columns
 
 
 def read(path: str | Path, schema: Any, *, missing: Missing = "category", **options: Any) -> Microdata:

@@ -49,7 +49,7 @@ class Policy:
                 models.append(_model("k_anonymity", {"k": value}))
                 continue
             if key not in MODELS:
-                raise ConfigError(f"[policy] {key}: no such model; {did_you_mean(key, ['k', *MODELS])}.")
+                raise ConfigError(f"[policy] {key}: no such model; {did_you_mean(key, ['k', *MODELS])}")
             for entry in value if isinstance(value, list) else [value]:
                 models.append(_model(key, entry))
         if not models:
@@ -78,8 +78,8 @@ class Policy:
                 rules.append(model.bind(None, n))
             elif wanted is not None:
                 if wanted not in by_name:
-                    hint = did_you_mean(wanted, by_name) if by_name else "no column has the role sensitive"
-                    raise ConfigError(f"{model.name}: '{wanted}' is not a sensitive attribute; {hint}.")
+                    hint = did_you_mean(wanted, by_name) if by_name else "no column has the role sensitive."
+                    raise ConfigError(f"{model.name}: '{wanted}' is not a sensitive attribute; {hint}")
                 rules.append(model.bind(by_name[wanted], n))
             elif not by_name:
                 raise ConfigError(f'{model.name} needs a sensitive attribute; give a column the role "sensitive".')
@@ -100,7 +100,7 @@ def _model(name: str, entry: Any) -> Model:
     allowed = [field.name for field in fields(kind)]
     for key in entry:
         if key not in allowed:
-            raise ConfigError(f"[policy] {name}.{key}: no such parameter; {did_you_mean(key, allowed)}.")
+            raise ConfigError(f"[policy] {name}.{key}: no such parameter; {did_you_mean(key, allowed)}")
     try:
         return kind(**entry)
     except TypeError as problem:

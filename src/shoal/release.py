@@ -18,7 +18,7 @@ from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.recode import Intervals, generalize, microaggregate
 from shoal.space import States
-from shoal.verify import Evidence, verify
+from shoal.verifier import Evidence, verify
 from shoal.version import VERSION
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from shoal.policy import Policy, Rules
 from shoal.recode import Intervals, class_states
 from shoal.release import Release, fingerprint, manifest, mask
 from shoal.space import Measure, Space, States, Tree
-from shoal.verify import verify
+from shoal.verifier import verify
 
 Refine = bool | Literal["fast", "thorough"] | float
 

@@ -129,7 +129,7 @@ class Schema:
         columns = list(columns)
         for name in self.attributes:
             if name != "*" and name not in columns:
-                raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}.")
+                raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}")
         undeclared = [name for name in columns if name not in self.attributes]
         rest = self.attributes.get("*")
         if undeclared and rest is None:
@@ -226,13 +226,13 @@ def _explain(problem: ValidationError, text: str, name: str) -> str:
     spot = ".".join(where) or "the file"
     place = f"{name}, line {line}" if line else name
     if error["type"] == "extra_forbidden":
-        return f"{place}: {spot}: no such key; {did_you_mean(where[-1], _allowed(where[:-1]))}."
+        return f"{place}: {spot}: no such key; {did_you_mean(where[-1], _allowed(where[:-1]))}"
     if error["type"] == "missing":
         return f"{place}: {spot} is missing; {_hint(where[-1])}."
     if error["type"] == "literal_error":
         shown = error["input"]
         allowed = re.findall(r"'([^']+)'", str(error["ctx"]["expected"]))
-        return f"{place}: {spot} = {shown!r} is not allowed; {did_you_mean(str(shown), allowed)}."
+        return f"{place}: {spot} = {shown!r} is not allowed; {did_you_mean(str(shown), allowed)}"
     return f"{place}: {spot} = {error['input']!r} is not allowed; {error['msg'].removeprefix('Value error, ').lower()}."
 
 

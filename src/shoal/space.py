@@ -184,7 +184,7 @@ class Space:
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise ConfigError(f"'{self.measure}' is not a loss measure; {did_you_mean(self.measure, MEASURES)}.")
+            raise ConfigError(f"'{self.measure}' is not a loss measure; {did_you_mean(self.measure, MEASURES)}")
         widths = [domain.words if isinstance(domain, Set) else 2 for domain in self.domains]
         object.__setattr__(self, "slots", np.concatenate([[0], np.cumsum(widths)]).astype(np.int64))
 

@@ -160,7 +160,7 @@ def published_quasi(masked: pl.DataFrame, schema: Schema) -> list[str]:
         else:
             raise InputError(
                 f"The masked table has no column '{name}', which is a quasi-identifier; "
-                f"{did_you_mean(name, masked.columns)}."
+                f"{did_you_mean(name, masked.columns)}"
             )
     for name in schema.named("sensitive"):
         if name not in masked.columns:

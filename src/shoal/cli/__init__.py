@@ -1,0 +1,59 @@
+"""The command line. Every command is a file here; nothing heavy is imported before a command runs.
+
+Exit codes: 0 done and verified, 1 a check failed, 2 the request or the input is wrong or infeasible.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from shoal.cli.app import app
+from shoal.errors import InternalError, ShoalError
+
+
+def main() -> None:
+    """Run the command line and turn every error into one sentence and an exit code."""
+    debug = "--debug" in sys.argv
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        code = app(args=arguments, prog_name="shoal", standalone_mode=False)
+    except ShoalError as problem:
+        if debug:
+            raise
+        _say(str(problem))
+        raise SystemExit(problem.exit_code) from None
+    except KeyboardInterrupt:
+        _say("Stopped. Nothing was written.")
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except MemoryError:
+        _say("There is not enough memory for this table; use blocks, fewer columns, or a larger machine.")
+        raise SystemExit(2) from None
+    except InternalError as problem:
+        if debug:
+            raise
+        _say(f"This is a bug in Shoal, not in your data: {problem} Run again with --debug and report what it prints.")
+        raise SystemExit(2) from None
+    except Exception as problem:
+        import click
+
+        if isinstance(problem, click.ClickException):
+            problem.show()
+            raise SystemExit(2) from None
+        if isinstance(problem, click.exceptions.Abort):
+            _say("Stopped. Nothing was written.")
+            raise SystemExit(130) from None
+        if debug:
+            raise
+        _say(f"A bug in Shoal ({type(problem).__name__}: {problem}). Run again with --debug and report it.")
+        raise SystemExit(2) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"shoal: {sentence}\n")
+
+
+__all__ = ["app", "main"]

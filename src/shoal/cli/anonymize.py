@@ -1,0 +1,132 @@
+"""`shoal anonymize`: a file goes in, a verified masked file and its manifest come out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from shoal.cli.output import JSON, QUIET, SEED, Speaker
+
+if TYPE_CHECKING:
+    from shoal.microdata import Microdata
+    from shoal.release import Release
+    from shoal.schema import Configuration
+
+
+def anonymize(
+    config: Path = typer.Option("shoal.toml", "--config", "-c", help="The configuration; make one with shoal init."),
+    output: Path = typer.Option(
+        ..., "--output", "-o", help="The masked file: csv, tsv, parquet, arrow, jsonl or xlsx."
+    ),
+    source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
+    force: bool = typer.Option(False, "--force", help="Overwrite an existing output."),
+    algorithm: str | None = typer.Option(None, "--algorithm", "-a", help="Instead of the configured algorithm."),
+    seed: int | None = SEED,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Mask a table so that it satisfies its policy, verify it, and write it.
+
+    Example: shoal anonymize -c shoal.toml -o masked.csv
+    """
+    from shoal.io.files import check_writable_format
+    from shoal.release import manifest_path
+    from shoal.schema import read_config
+
+    speaker = Speaker(as_json, quiet)
+    configuration = read_config(config)
+    check_writable_format(output)
+    refuse_existing(output, force)
+    data = load(configuration, source)
+    release = release_of(configuration, data, speaker, algorithm, seed)
+    release.write(output, force=force)
+    report(release, speaker)
+    speaker.say(f"Written: {output} and {manifest_path(output)}")
+    speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **release.manifest})
+
+
+def refuse_existing(output: Path, force: bool) -> None:
+    """Say no before the work, not after it."""
+    from shoal.errors import InputError
+
+    if output.exists() and not force:
+        raise InputError(f"'{output}' already exists; choose another name or add --force.")
+    if not output.parent.is_dir():
+        raise InputError(f"The folder '{output.parent}' does not exist; make it first.")
+    if not os.access(output.parent, os.W_OK):
+        raise InputError(f"The folder '{output.parent}' cannot be written to; change its permissions or choose another.")
+
+
+def load(configuration: Configuration, path: Path | None = None) -> Microdata:
+    """The configured table, encoded."""
+    from shoal.errors import ConfigError
+    from shoal.io.sql import read_sql
+    from shoal.microdata import Microdata, read
+
+    source = configuration.config.source
+    missing = configuration.config.method.missing
+    if path is None and source.url is not None:
+        frame = read_sql(source.url, table=source.table, query=source.query)
+        return Microdata.from_frame(frame, configuration.schema, missing=missing)
+    if path is None and source.path is None:
+        raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
+    chosen = path if path is not None else configuration.folder / str(source.path)
+    return read(chosen, configuration, missing=missing)
+
+
+def release_of(
+    configuration: Configuration,
+    data: Microdata,
+    speaker: Speaker,
+    algorithm: str | None = None,
+    seed: int | None = None,
+) -> Release:
+    """Walk the road with the configured settings."""
+    from shoal.policy import Policy
+    from shoal.road import anonymize as walk
+
+    method, publication = configuration.config.method, configuration.config.release
+    with speaker.progress("masking") as progress:
+        return walk(
+            data,
+            Policy.from_config(configuration.config.policy),
+            algorithm=algorithm or method.algorithm,
+            objective=method.objective,
+            refine=method.refine,
+            seed=method.seed if seed is None else seed,
+            recode=publication.recode,
+            intervals=publication.intervals,
+            order=publication.order,
+            suppressed=publication.suppressed,
+            progress=progress,
+            **method.options,
+        )
+
+
+def report(release: Release, speaker: Speaker) -> None:
+    """Measures and evidence, for people."""
+    measures: dict[str, Any] = release.measures.to_dict()
+    shown = ["classes", "smallest_class", "ncp", "granularity", "il", "dm", "avg", "distortion", "suppressed"]
+    speaker.table("What it cost", ["measure", "value"], [[name, measures[name]] for name in shown])
+    evidence(release.evidence.to_dict(), speaker)
+
+
+def evidence(found: dict[str, Any], speaker: Speaker) -> None:
+    """The verifier's findings as a table."""
+    rows = [
+        [
+            check["rule"],
+            check["required"],
+            check["strongest"],
+            "holds" if check["holds"] else f"{check['failing']} classes fail",
+        ]
+        for check in found["checks"]
+    ]
+    speaker.table(
+        f"Verified on {found['records']:,} records in {found['classes']:,} classes",
+        ["rule", "asked", "found", "verdict"],
+        rows,
+    )

@@ -1,0 +1,58 @@
+"""`shoal demo`: the whole road on a synthetic hospital."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import typer
+
+from shoal.cli.anonymize import load, release_of, report
+from shoal.cli.output import JSON, QUIET, Speaker
+
+
+def demo(
+    folder: Path = typer.Option("demo", "--folder", help="Where to put the files; made if it is not there."),
+    records: int = typer.Option(5_000, "--records", "-n", min=100, help="How many patients to make up."),
+    seed: int = typer.Option(7, "--seed", help="Another seed is another hospital."),
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Make up a hospital, mask its table, verify the result, and leave everything in a folder to play with.
+
+    Example: shoal demo --records 20000
+    """
+    from shoal.datasets import TAXONOMIES, hospital, hospital_config, taxonomy_path
+    from shoal.io.atomic import atomic_write_text
+    from shoal.io.files import read_table, write_table
+    from shoal.policy import Policy
+    from shoal.release import manifest_path
+    from shoal.schema import read_config
+    from shoal.verifier import masked_schema, verify
+
+    speaker = Speaker(as_json, quiet)
+    folder.mkdir(parents=True, exist_ok=True)
+    patients, config, masked = folder / "patients.csv", folder / "shoal.toml", folder / "masked.csv"
+    write_table(hospital(records, seed), patients, force=True)
+    for name in TAXONOMIES:
+        shutil.copy(taxonomy_path(name), folder / f"{name}.csv")
+    atomic_write_text(config, hospital_config(patients.name), force=True)
+    speaker.say(
+        f"[bold]1.[/bold] A made-up hospital with {records:,} patients: {patients}, and its configuration: {config}"
+    )
+
+    configuration = read_config(config)
+    data = load(configuration)
+    release = release_of(configuration, data, speaker, seed=seed)
+    release.write(masked, force=True)
+    speaker.say(f"[bold]2.[/bold] Masked with the policy {release.policy}: {masked}")
+    speaker.table("What a reader sees", release.masked.columns, release.masked.head(5).rows())
+    report(release, speaker)
+
+    table = read_table(masked, missing=configuration.config.source.missing)
+    verify(table, Policy.from_config(configuration.config.policy), masked_schema(configuration.schema, table)).require()
+    speaker.say(
+        f"[bold]3.[/bold] Read back from the file alone and verified. The evidence is in {manifest_path(masked)}"
+    )
+    speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")
+    speaker.result({"folder": str(folder), **release.manifest})

@@ -1,0 +1,345 @@
+"""Delimited text (CSV and its relatives) in: fast where a file is well formed, careful where it is not.
+
+The structure of the whole file is checked with array operations first: quotes closed where a value ends, the
+same number of values in every record. Only then polars, which would fill short records up silently, parses it.
+Whatever fails the check goes to a slower reader that either understands the file or names the offending line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.errors import ConfigError, InputError
+from shoal.io.frames import apply_missing, check_names, select_columns
+from shoal.io.numbers import infer_numbers
+
+# Those that values rarely contain come first and win where several would do: 1,5;2,5 is two numbers.
+DELIMITERS = ("\t", "|", ";", ",")
+_SPACES = " \t"
+_BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
+_CHUNK = 1 << 24
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def parse_delimited(
+    data: bytes,
+    label: str,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = ("", "?"),
+    header: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """Parse the content of a delimited text file; `label` is how messages call it."""
+    data = _as_clean_utf8(data, label, encoding)
+    if not data[:_CHUNK].strip() and not data.strip():
+        raise InputError(f"{label} is empty: it holds no header and no records.")
+    if delimiter is None:
+        delimiter = _detect_delimiter(data, header)
+    else:
+        check_delimiter(delimiter)
+    names, skip = _header(data, delimiter, header, label)
+    frame = _parse_fast(data, delimiter, names, skip)
+    if frame is None:
+        frame = _parse_carefully(data, delimiter, names, skip, label, named=header is not None)
+    if frame.is_empty():
+        raise InputError(f"{label} has a header and no records: nothing is there to be read.")
+
+    def place(row: int) -> str:
+        return f"line {_line_of(data, delimiter, skip, row)} of {label}"
+
+    frame = select_columns(frame, columns, label)
+    return infer_numbers(apply_missing(frame, missing), place)
+
+
+def check_delimiter(delimiter: str) -> None:
+    """A delimiter is one plain character that cannot be mistaken for part of the values."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise ConfigError(
+            f"{delimiter!r} cannot be a delimiter: it must be one ASCII character such as ',', ';', '|' or a tab."
+        )
+
+
+def _as_clean_utf8(data: bytes, label: str, encoding: str | None) -> bytes:
+    """The content as UTF-8 without byte order mark, NUL bytes and stray carriage returns."""
+    removed = 0
+    for mark, marked in _BOMS:
+        if data.startswith(mark) and (encoding is None or _same_family(encoding, marked)):
+            data, encoding, removed = data[len(mark) :], marked, len(mark)
+            break
+    if encoding is not None or _first_undecodable(data) is not None:
+        data = _to_utf8(data, label, encoding or _western(data), removed)
+    nul = data.find(b"\0")
+    if nul >= 0:
+        line = data.count(b"\n", 0, nul) + 1
+        raise InputError(
+            f"line {line} of {label} holds a NUL byte: remove it, "
+            "or give the encoding if the file is UTF-16 (encoding = 'utf-16-le')."
+        )
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data
+
+
+def _same_family(encoding: str, marked: str) -> bool:
+    given = _codec(encoding)
+    return given.removesuffix("-sig") == marked or marked.startswith(given + "-")
+
+
+def _codec(encoding: str) -> str:
+    try:
+        "a".encode(encoding)  # lookup() also knows transformations that are no text encodings
+        return codecs.lookup(encoding).name
+    except LookupError:
+        raise ConfigError(f"unknown encoding '{encoding}': use one such as utf-8, utf-16, latin-1 or cp1252.") from None
+
+
+def _to_utf8(data: bytes, label: str, encoding: str, removed: int) -> bytes:
+    name = _codec(encoding)
+    if name in ("utf-8", "ascii"):
+        wrong = None if data.isascii() else _first_undecodable(data, name)
+        if wrong is None:
+            return data
+    else:
+        try:
+            return data.decode(name).encode("utf-8")
+        except UnicodeDecodeError as error:
+            wrong = error.start
+    line = data.count(b"\n", 0, wrong) + 1
+    raise InputError(
+        f"{label} is not {encoding}: byte {wrong + removed} (line {line}, value 0x{data[wrong]:02x}) does not "
+        "belong there; give the encoding it was written in, for example latin-1 or cp1252."
+    )
+
+
+def _first_undecodable(data: bytes, name: str = "utf-8") -> int | None:
+    """Offset of the first byte that is not `name`; decoded in pieces to keep memory small."""
+    if data.isascii():
+        return None
+    decoder = codecs.getincrementaldecoder(name)()
+    for start in range(0, len(data), _CHUNK):
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(data[start : start + _CHUNK], final=start + _CHUNK >= len(data))
+        except UnicodeDecodeError as error:
+            return start - pending + error.start
+    return None
+
+
+def _western(data: bytes) -> str:
+    # cp1252 leaves five bytes undefined; latin-1 defines all, so that the fallback never fails.
+    return "latin-1" if re.search(rb"[\x81\x8d\x8f\x90\x9d]", data) else "cp1252"
+
+
+def _detect_delimiter(data: bytes, header: Sequence[str] | None) -> str:
+    """The candidate that splits the first records most evenly; one column when none splits the first."""
+    sample = data[: 1 << 20].decode("utf-8", errors="ignore")
+    best, best_score = ",", (0.0, 0)
+    for candidate in DELIMITERS:
+        widths = [len(record.fields) for record in _records_of(sample, candidate, limit=100)]
+        expected = len(header) if header is not None else (widths[0] if widths else 0)
+        if expected < 2 or not widths:
+            continue
+        score = (sum(width == expected for width in widths) / len(widths), expected)
+        if score > best_score:
+            best, best_score = candidate, score
+    return best
+
+
+def _header(data: bytes, delimiter: str, header: Sequence[str] | None, label: str) -> tuple[list[str], int]:
+    """The column names, and how many lines of the file they take."""
+    if header is not None:
+        names = list(header)
+        check_names(names, label)
+        return names, 0
+    # One header line may take megabytes with thousands of columns, and quoted names may span lines.
+    size = 1 << 20
+    while True:
+        sample = data[:size].decode("utf-8", errors="ignore")
+        try:
+            record = next(_records_of(sample, delimiter), None)
+        except csv.Error as error:
+            if size >= len(data):
+                raise InputError(
+                    f"the header of {label} has a quote that is not closed where its name ends ({error}): "
+                    "close it or remove it."
+                ) from None
+            record = None
+        if record is not None and (size >= len(data) or sample.count("\n") >= record.last):
+            names = [field.strip() for field in record.fields]
+            check_names(names, label)
+            return names, record.last
+        size *= 8
+
+
+def _parse_fast(data: bytes, delimiter: str, names: list[str], skip: int) -> pl.DataFrame | None:
+    """All values as stripped text, or None when anything about the file is out of the ordinary."""
+    start = _offset_of_line(data, skip)
+    if data.endswith((b"\n\n", b"\n\r\n")):
+        data = data.rstrip(b"\r\n")
+    if start >= len(data):
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    if len(names) == 1 and (_BLANK_FIRST.match(data, start) or _BLANK_LINE.search(data, start)):
+        return None  # a blank line is no record, but polars takes it for one when there is one column
+    even, padded = _structure(data, start, delimiter, len(names))
+    if not even:
+        return None
+    try:
+        frame = pl.read_csv(
+            data,
+            separator=delimiter,
+            has_header=False,
+            skip_lines=skip,
+            schema=dict.fromkeys(names, pl.String),
+            empty_string_is_null=False,
+            raise_if_empty=False,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded else frame
+
+
+def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[bool, bool]:
+    """Whether every record has `width` values with well-formed quotes, and whether values carry outer spaces."""
+    content = np.frombuffer(data, dtype=np.uint8)
+    separator, newline, quote = ord(delimiter), 10, 34
+    quoted_file = data.find(b'"', start) >= 0
+    inside = False
+    padded = b"\r" in data and (b" \r" in data or b"\t\r" in data)
+    left = np.zeros(0, dtype=np.bool_)
+    for begin in range(start, len(content), _CHUNK):
+        chunk = content[begin : begin + _CHUNK]
+        marks = (chunk == separator) | (chunk == newline)
+        if quoted_file:
+            marks |= chunk == quote
+        at = np.flatnonzero(marks)
+        kinds = chunk[at]
+        position = at + begin
+        before = content[np.maximum(position - 1, 0)]
+        after = content[np.minimum(position + 1, len(content) - 1)]
+        spaces = (before == 32) | (after == 32)
+        if separator != 9:
+            spaces |= (before == 9) | (after == 9)
+        if quoted_file:
+            is_quote = kinds == quote
+            depth = np.cumsum(is_quote) + inside
+            begins = (before == separator) | (before == newline) | (before == quote)
+            finishes = (after == separator) | (after == newline) | (after == 13) | (after == quote)
+            # Quotes open where a value begins and close where it ends; "" inside one closes and opens.
+            if (is_quote & ~np.where(depth % 2 == 1, begins, finishes)).any():
+                return False, padded
+            ends = ~is_quote & (depth % 2 == 0)
+            inside = bool(depth[-1] % 2) if len(depth) else inside
+            kinds = kinds[ends]
+            spaces &= ends | is_quote
+        padded = padded or bool(spaces.any())
+        ends_record = np.concatenate((left, kinds == newline))
+        whole = len(ends_record) // width * width
+        table = ends_record[:whole].reshape(-1, width)
+        if not table[:, -1].all() or table[:, :-1].any():
+            return False, padded
+        left = ends_record[whole:]
+    # A last line without a newline leaves its delimiters over.
+    closed = len(left) == 0 if data.endswith(b"\n") else len(left) == width - 1 and not left.any()
+    edges = data[start : start + 1] + data[-1:]
+    return closed and not inside, padded or any(byte in b" \t" and byte != separator for byte in edges)
+
+
+def _parse_carefully(data: bytes, delimiter: str, names: list[str], skip: int, label: str, named: bool) -> pl.DataFrame:
+    """Record by record: blank lines skipped, spaces before quotes allowed, and every trouble with its line."""
+    rows: list[list[str]] = []
+    line = skip
+    try:
+        for record in _records_of(_text_after(data, skip), delimiter, skip):
+            line = record.last
+            if len(record.fields) != len(names):
+                count = "1 column is" if len(names) == 1 else f"{len(names)} columns are"
+                raise InputError(
+                    f"line {record.line} of {label} holds {len(record.fields)} "
+                    f"value{'s'[: len(record.fields) != 1]} where {count} "
+                    f"{'named' if named else 'in the header'}: correct the line, "
+                    f"or put quotes around values that contain '{_visible(delimiter)}'."
+                )
+            rows.append([field.strip(_SPACES) for field in record.fields])
+    except csv.Error as error:
+        raise InputError(
+            f"line {line + 1} of {label} opens a quote that is not closed where its value ends ({error}): "
+            "close it, or double the quotes that belong to a value."
+        ) from None
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+class _Record(NamedTuple):
+    line: int
+    last: int
+    fields: list[str]
+
+
+def _records_of(text: str, delimiter: str, skipped: int = 0, limit: int | None = None) -> Iterator[_Record]:
+    """Records with their first and last line; a line of nothing but spaces is no record."""
+    blank = False
+
+    def lines() -> Iterator[str]:
+        nonlocal blank
+        for line in io.StringIO(text, newline=""):
+            blank = not line.strip()
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, strict=True)
+    before = found = 0
+    while found != limit:
+        try:
+            fields = next(reader, None)
+        except csv.Error:
+            if limit is not None:  # a sample may end inside a quoted value
+                return
+            raise
+        if fields is None:
+            return
+        first, before = before + 1, reader.line_num
+        if blank and first == before and len(fields) < 2:
+            continue
+        yield _Record(skipped + first, skipped + before, fields)
+        found += 1
+
+
+def _text_after(data: bytes, skip: int) -> str:
+    return data[_offset_of_line(data, skip) :].decode("utf-8")
+
+
+def _offset_of_line(data: bytes, skip: int) -> int:
+    offset = 0
+    for _ in range(skip):
+        newline = data.find(b"\n", offset)
+        if newline < 0:
+            return len(data)
+        offset = newline + 1
+    return offset
+
+
+def _line_of(data: bytes, delimiter: str, skip: int, row: int) -> int:
+    """The line a record begins in; only worked out once there is an error to place."""
+    for number, record in enumerate(_records_of(_text_after(data, skip), delimiter, skip)):
+        if number == row:
+            return record.line
+    return skip + row + 1
+
+
+def _visible(delimiter: str) -> str:
+    return "\\t" if delimiter == "\t" else delimiter

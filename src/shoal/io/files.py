@@ -1,0 +1,337 @@
+"""Table files in and out: delimited text, Parquet, Arrow, JSON lines and Excel, told apart by extension."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import polars as pl
+from polars.selectors import string
+
+from shoal.errors import ConfigError, InputError, did_you_mean
+from shoal.io.atomic import atomic_path
+from shoal.io.delimited import check_delimiter, parse_delimited
+from shoal.io.frames import apply_missing, check_names, normalise, select_columns
+
+FORMATS = {
+    ".csv": "text",
+    ".tsv": "text",
+    ".txt": "text",
+    ".data": "text",
+    ".dat": "text",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".xlsx": "xlsx",
+}
+_EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS = 1_048_576, 16_384, 32_767
+
+
+def read_table(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = ("", "?"),
+    sheet: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    header: Sequence[str] | None = None,
+    format: str | None = None,
+) -> pl.DataFrame:
+    """Read a table; its text stays text unless a whole column is numbers, and `missing` values become null.
+
+    Delimiter and encoding of text files are detected unless given. `header` names the columns of a file
+    that begins with its first record; `format` (an extension) overrides that of the path; `sheet` is a name
+    or a number counted from 1 in an Excel file (default: the first).
+    """
+    path = Path(path)
+    kind, extension, packed = _kind_of(path, format)
+    label = f"'{path}'"
+    _check_readable(path, label)
+    if kind == "text":
+        if extension == ".tsv" and delimiter is None:
+            delimiter = "\t"
+        data = _content(path, label, packed)
+        _check_is_text(data, label)
+        frame = parse_delimited(
+            data,
+            label,
+            delimiter=delimiter,
+            encoding=encoding,
+            missing=missing,
+            header=header,
+            columns=columns,
+        )
+    else:
+        if kind == "parquet":
+            frame = _guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
+        elif kind == "arrow":
+            frame = _read_arrow(_content(path, label, packed), label)
+        elif kind == "jsonl":
+            frame = _read_jsonl(_content(path, label, packed), label)
+        else:
+            frame = _read_excel(path, label, sheet, header)
+        if header is not None and kind != "xlsx":
+            raise ConfigError(f"{label} brings its own column names: header is only for text and Excel files.")
+        check_names(frame.columns, label)
+        frame = apply_missing(select_columns(frame, columns, label), missing)
+    if frame.is_empty():
+        raise InputError(f"{label} has columns and no records: nothing is there to be read.")
+    return normalise(frame, label)
+
+
+def write_table(frame: pl.DataFrame, path: str | Path, *, force: bool = False, delimiter: str | None = None) -> None:
+    """Write a table in the format of the extension, all of it or nothing; `force` allows to overwrite."""
+    path = Path(path)
+    check_writable_format(path)
+    with atomic_path(path, force=force) as temporary:
+        write_table_to(frame, temporary, path, delimiter=delimiter)
+
+
+def check_writable_format(path: str | Path) -> None:
+    """An error when no table can be written under this name, before any work is done for it."""
+    _kind_of(Path(path), None)
+
+
+def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, delimiter: str | None = None) -> None:
+    """Write to a path of `atomic_paths`, in the format that the final path's extension asks for."""
+    kind, extension, packed = _kind_of(Path(path), None)
+    if delimiter is not None:
+        check_delimiter(delimiter)
+    if kind == "text":
+        content = _text_writer(frame, delimiter or ("\t" if extension == ".tsv" else ","))
+    elif kind == "parquet":
+        content = frame.write_parquet
+    elif kind == "arrow":
+        content = frame.write_ipc
+    elif kind == "jsonl":
+        content = frame.write_ndjson
+    else:
+        _write_excel(frame, temporary, path)
+        return
+    if not packed:
+        content(temporary)
+        return
+    buffer = io.BytesIO()
+    content(buffer)
+    # No name and no time in the archive: the same table gives the same bytes.
+    temporary.write_bytes(gzip.compress(buffer.getbuffer(), compresslevel=6, mtime=0))
+
+
+def _kind_of(path: Path, format: str | None) -> tuple[str, str, bool]:
+    """The kind of file, its extension, and whether it is packed with gzip."""
+    given = path.suffixes[-2:] if format is None else Path("x." + format.lstrip(".")).suffixes
+    suffixes = [suffix.lower() for suffix in given]
+    packed = bool(suffixes) and suffixes[-1] == ".gz"
+    extension = (suffixes[:-1] if packed else suffixes)[-1:]
+    if not extension:
+        ending = " before .gz" if packed else ""
+        raise InputError(f"'{path}' has no extension{ending}: {did_you_mean('', FORMATS)}")
+    kind = FORMATS.get(extension[0])
+    if kind is None:
+        hint = did_you_mean(extension[0], FORMATS)
+        raise InputError(f"'{path}' has the unknown extension '{extension[0]}': {hint}")
+    if packed and kind not in ("text", "jsonl"):
+        raise InputError(f"'{path}': only text and JSON lines files are packed with gzip; leave out '.gz'.")
+    return kind, extension[0], packed
+
+
+def _check_readable(path: Path, label: str) -> None:
+    try:
+        if path.is_dir():
+            raise InputError(f"{label} is a folder: give the name of a file inside it.")
+        if not path.exists():
+            near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            hint = did_you_mean(path.name, near)
+            raise InputError(f"{label} does not exist: {hint if hint.startswith('did') else 'check the path.'}")
+        if path.is_file() and path.stat().st_size == 0:
+            raise InputError(f"{label} is empty: it holds no header and no records.")
+    except OSError as error:
+        _refuse(error, label)
+
+
+def _content(path: Path, label: str, packed: bool) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if packed else data
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{label} is not a whole gzip file ({error}): pack it again.") from error
+    except OSError as error:
+        _refuse(error, label)
+
+
+def _refuse(error: OSError, label: str) -> NoReturn:
+    reason = (error.strerror or str(error)).lower()
+    raise InputError(f"{label} cannot be read: {reason}.") from error
+
+
+def _check_is_text(data: bytes, label: str) -> None:
+    for magic, kind in ((b"PK\x03\x04", ".xlsx or a zip archive"), (b"PAR1", ".parquet"), (b"ARROW1", ".arrow")):
+        if data.startswith(magic):
+            raise InputError(f"{label} is not text but {kind}: rename or unpack it.")
+    if data.startswith(b"\x1f\x8b"):
+        raise InputError(f"{label} is packed with gzip: rename it so that it ends in .gz.")
+
+
+def _guarded(read: Callable[[], pl.DataFrame], label: str, kind: str) -> pl.DataFrame:
+    try:
+        return read()
+    except OSError as error:
+        _refuse(error, label)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{label} is not a whole {kind} file ({reason}): make it again.") from error
+
+
+def _read_arrow(data: bytes, label: str) -> pl.DataFrame:
+    def read() -> pl.DataFrame:
+        # The file format begins with its name, the stream format does not.
+        if data.startswith(b"ARROW1"):
+            return pl.read_ipc(io.BytesIO(data))
+        return pl.read_ipc_stream(io.BytesIO(data))
+
+    return _guarded(read, label, "Arrow")
+
+
+def _read_jsonl(data: bytes, label: str) -> pl.DataFrame:
+    try:
+        return pl.read_ndjson(data, infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        return _read_jsonl_carefully(data, label)
+
+
+def _read_jsonl_carefully(data: bytes, label: str) -> pl.DataFrame:
+    """Line by line, to name the line that is wrong, or to join columns whose types vary."""
+
+    def refuse_constant(value: str) -> NoReturn:
+        raise ValueError(f"{value} is not a number; write null for a missing one")
+
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, parse_constant=refuse_constant)
+        except ValueError as error:
+            raise InputError(f"line {number} of {label} is not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise InputError(
+                f'line {number} of {label} is no record: each line must be an object such as {{"age": 41}}.'
+            )
+        rows.append({name: str(value) if isinstance(value, bool) else value for name, value in row.items()})
+    if not rows:
+        raise InputError(f"{label} is empty: it holds no records.")
+    return pl.DataFrame(rows, strict=False, infer_schema_length=None)
+
+
+def _read_excel(path: Path, label: str, sheet: str | int | None, header: Sequence[str] | None) -> pl.DataFrame:
+    import fastexcel
+
+    try:
+        book = fastexcel.read_excel(str(path))
+    except fastexcel.FastExcelError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{label} is not a readable Excel file ({reason}): save it again as .xlsx.") from error
+    position = _sheet_position(book.sheet_names, sheet, label)
+    where = f"sheet '{book.sheet_names[position]}' of {label}"
+    skip = 0
+    if header is None:
+        top = book.load_sheet(position, header_row=None, n_rows=1, dtypes="string").to_polars()
+        header = ["" if name is None else name.strip() for name in top.row(0)] if top.height else []
+        skip = 1
+    if not header:
+        raise InputError(f"{where} is empty: it holds no header and no records.")
+    check_names(header, where)
+    body = book.load_sheet(position, header_row=None, skip_rows=skip, schema_sample_rows=None).to_polars()
+    if body.width != len(header) and body.height:
+        raise InputError(
+            f"{where} has {body.width} columns of values where {len(header)} names are given: name every column."
+        )
+    frame = pl.DataFrame([column.alias(name) for name, column in zip(header, body.iter_columns(), strict=False)])
+    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    # Rows that only carry formatting trail behind the last record.
+    frame = frame.head(int(filled[-1]) + 1 if len(filled) else 0)
+    return frame.with_columns(_whole(column) for column in frame.iter_columns())
+
+
+def _sheet_position(names: list[str], sheet: str | int | None, label: str) -> int:
+    if sheet is None:
+        return 0
+    if isinstance(sheet, str):
+        if sheet not in names:
+            raise InputError(f"{label} has no sheet '{sheet}': {did_you_mean(sheet, names)}")
+        return names.index(sheet)
+    if not 1 <= sheet <= len(names):
+        raise InputError(f"{label} has no sheet number {sheet}: it has {len(names)}, counted from 1.")
+    return sheet - 1
+
+
+def _whole(column: pl.Series) -> pl.Series:
+    """Excel knows one kind of number; a column of whole ones is integers."""
+    if not column.dtype.is_float() or not (column.drop_nulls() == column.drop_nulls().floor()).all():
+        return column
+    whole = column.cast(pl.Int64, strict=False)
+    return whole if whole.null_count() == column.null_count() else column
+
+
+def _text_writer(frame: pl.DataFrame, delimiter: str) -> Callable[[Any], Any]:
+    # polars quotes what contains a delimiter, a quote or a newline; two more cases need it to be read back:
+    # a carriage return ends a line, and in an only column a value of nothing but spaces makes a blank one.
+    returns = frame.select(string().str.contains("\r", literal=True).any())
+    quoted = returns.width > 0 and any(returns.row(0))
+    if frame.width == 1:
+        text = frame.to_series().cast(pl.String).fill_null("")
+        quoted = quoted or bool((text.str.strip_chars() == "").any())
+    return lambda target: frame.write_csv(target, separator=delimiter, quote_style="always" if quoted else "necessary")
+
+
+def _write_excel(frame: pl.DataFrame, temporary: Path, path: str | Path) -> None:
+    import xlsxwriter
+
+    if frame.height >= _EXCEL_ROWS or frame.width > _EXCEL_COLUMNS:
+        raise InputError(
+            f"'{path}' cannot hold {frame.height} records of {frame.width} columns: an Excel sheet ends at "
+            f"{_EXCEL_ROWS - 1} records and {_EXCEL_COLUMNS} columns; write .csv or .parquet."
+        )
+    # In memory first: a workbook whose disk fills up goes on trying after its error.
+    buffer = io.BytesIO()
+    book = xlsxwriter.Workbook(buffer, {"in_memory": True, "default_date_format": "yyyy-mm-dd"})
+    # A fixed date: the same table gives the same bytes.
+    book.set_properties({"created": datetime(2000, 1, 1)})
+    page = book.add_worksheet()
+    clock = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+    for position, column in enumerate(frame.iter_columns()):
+        page.write_string(0, position, column.name)
+        dtype = column.dtype
+        if dtype.is_numeric():
+            write: Callable[..., Any] = page.write_number
+        elif dtype.is_temporal() and dtype != pl.Time and dtype != pl.Duration:
+            write = page.write_datetime
+        else:
+            write = page.write_string
+            column = column.cast(pl.String)
+            _check_cells(column, path)
+        style = (clock,) if isinstance(dtype, pl.Datetime) else ()
+        for row, value in enumerate(column.to_list(), start=1):
+            if value is not None:
+                write(row, position, value, *style)
+    book.close()
+    temporary.write_bytes(buffer.getbuffer())
+
+
+def _check_cells(column: pl.Series, path: str | Path) -> None:
+    long = (column.str.len_chars() > _EXCEL_CHARACTERS).fill_null(False).arg_true()
+    if len(long):
+        raise InputError(
+            f"column '{column.name}' has a value of more than {_EXCEL_CHARACTERS} characters in row {long[0] + 1}, "
+            f"which '{path}' cannot hold: write .csv or .parquet."
+        )

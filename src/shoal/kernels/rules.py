@@ -1,0 +1,311 @@
+"""Privacy rules for compiled loops: the deficit of one class from its size and histograms.
+
+A policy bound to a table is a list of rules; each rule looks at one column of codes (a sensitive attribute, or a
+view of one). The histograms of all columns lie side by side in one row per class. A rule's numbers are its `ints`
+and `floats`; what they mean is said at its kind. `shoal.models` holds the definitions, tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.models import base
+from shoal.models.base import CompiledKind
+
+SIZE = int(CompiledKind.SIZE)
+DISTINCT = int(CompiledKind.DISTINCT)
+WEIGHT = int(CompiledKind.WEIGHT)
+ENTROPY = int(CompiledKind.ENTROPY)
+RECURSIVE = int(CompiledKind.RECURSIVE)
+SHARE = int(CompiledKind.SHARE)
+RANGE = int(CompiledKind.RANGE)
+DISTANCE = int(CompiledKind.DISTANCE)
+VARIANCE = int(CompiledKind.VARIANCE)
+BREACH = int(CompiledKind.BREACH)
+TOLERANCE = float(base.TOLERANCE)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int32]
+
+
+class FlatRules(NamedTuple):
+    """All rules of a policy; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats."""
+
+    kind: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    width: NDArray[np.int64]
+    int_start: NDArray[np.int64]
+    ints: NDArray[np.int64]
+    float_start: NDArray[np.int64]
+    floats: NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
+    """Zero exactly when a class of this size and these histograms satisfies every rule."""
+    total = 0.0
+    for i in range(len(rules.kind)):
+        # The two kinds that most policies have are done here: a call costs more than they do.
+        if rules.kind[i] == SIZE:
+            total += max(0, rules.ints[rules.int_start[i]] - size)
+        elif rules.kind[i] == DISTINCT:
+            missing = rules.ints[rules.int_start[i]]
+            for v in range(rules.offset[i], rules.offset[i] + rules.width[i]):
+                if counts[v] > 0:
+                    missing -= 1
+            total += max(0, missing)
+        else:
+            total += rule_deficit(rules, i, size, counts)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
+    """Whether a class satisfies every rule; stops at the first that it does not."""
+    for i in range(len(rules.kind)):
+        if rules.kind[i] == SIZE:
+            if size < rules.ints[rules.int_start[i]]:
+                return False
+        elif rules.kind[i] == DISTINCT:
+            missing = rules.ints[rules.int_start[i]]
+            for v in range(rules.offset[i], rules.offset[i] + rules.width[i]):
+                if counts[v] > 0:
+                    missing -= 1
+                    if missing <= 0:
+                        break
+            if missing > 0:
+                return False
+        elif rule_deficit(rules, i, size, counts) > 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def rule_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
+    """The deficit of one rule."""
+    kind = rules.kind[i]
+    ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
+    floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
+    own = counts[rules.offset[i] : rules.offset[i] + rules.width[i]]
+    if kind == SIZE:
+        return size_deficit(ints, size)
+    if kind == DISTINCT:
+        return distinct_deficit(ints, own)
+    if kind == WEIGHT:
+        return weight_deficit(ints, floats, own)
+    if kind == ENTROPY:
+        return entropy_deficit(floats, own)
+    if kind == RECURSIVE:
+        return recursive_deficit(ints, floats, own)
+    if kind == SHARE:
+        return share_deficit(ints, floats, size, own)
+    if kind == RANGE:
+        return range_deficit(ints, floats, size, own)
+    if kind == DISTANCE:
+        return distance_deficit(ints, floats, own)
+    if kind == VARIANCE:
+        return variance_deficit(ints, floats, own)
+    if kind == BREACH:
+        return breach_deficit(ints, floats, size, own)
+    return np.inf
+
+
+@njit(cache=True, nogil=True)
+def size_deficit(ints: Ints, size: int) -> float:
+    """ints: k."""
+    return float(max(0, ints[0] - size))
+
+
+@njit(cache=True, nogil=True)
+def distinct_deficit(ints: Ints, counts: Counts) -> float:
+    """ints: p."""
+    missing = ints[0]
+    for v in range(len(counts)):
+        if counts[v] > 0:
+            missing -= 1
+    return float(max(0, missing))
+
+
+@njit(cache=True, nogil=True)
+def settled(deficit: float) -> float:
+    """Rounding noise is no deficit."""
+    return 0.0 if deficit <= TOLERANCE else deficit
+
+
+@njit(cache=True, nogil=True)
+def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
+    """ints: p, whether values count once, steps, rank of each code; floats: α."""
+    found, total = 0, 0
+    for v in range(len(counts)):
+        if counts[v] > 0:
+            found += 1
+            total += ints[3 + v] * (1 if ints[1] == 1 else counts[v])
+    return max(0, ints[0] - found) + settled(floats[0] - total / ints[2])
+
+
+@njit(cache=True, nogil=True)
+def entropy_deficit(floats: Floats, counts: Counts) -> float:
+    """floats: ln l."""
+    known, total = 0, 0.0
+    for v in range(len(counts)):
+        if counts[v] > 0:
+            known += counts[v]
+            total += counts[v] * np.log(counts[v])
+    if known == 0:
+        return floats[0] + 1.0
+    return settled(floats[0] - (np.log(known) - total / known))
+
+
+@njit(cache=True, nogil=True)
+def recursive_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
+    """ints: l; floats: c. `largest` keeps the l largest counts, descending."""
+    length = ints[0]
+    largest = np.zeros(length, dtype=np.int64)
+    found, known = 0, 0
+    for v in range(len(counts)):
+        count = counts[v]
+        if count > 0:
+            found += 1
+            known += count
+            if count > largest[length - 1]:
+                at = length - 1
+                while at > 0 and largest[at - 1] < count:
+                    largest[at] = largest[at - 1]
+                    at -= 1
+                largest[at] = count
+    tail = known
+    for i in range(length - 1):
+        tail -= largest[i]
+    gap = largest[0] - floats[0] * tail
+    if gap < -TOLERANCE * known:
+        return 0.0
+    return max(0, length - found) + max(gap, 0.0) + 1.0
+
+
+@njit(cache=True, nogil=True)
+def share_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+    """ints: whether each code is protected; floats: α."""
+    total = 0.0
+    for v in range(len(counts)):
+        if ints[v] == 1 and counts[v] > 0:
+            excess = counts[v] / size - floats[0]
+            if excess > TOLERANCE:
+                total += excess
+    return total * size
+
+
+@njit(cache=True, nogil=True)
+def range_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+    """ints: k, whether values are counted; floats: e, number of each code in ascending order."""
+    first, last, found = -1, -1, 0
+    for v in range(len(counts)):
+        if counts[v] > 0:
+            first = v if first < 0 else first
+            last = v
+            found += 1
+    counted = found if ints[1] == 1 else size
+    missing = float(max(0, ints[0] - counted))
+    if first < 0:
+        return missing + 1.0
+    if floats[0] == 0:
+        return missing
+    return missing + settled(1.0 - (floats[1 + last] - floats[1 + first]) / floats[0])
+
+
+@njit(cache=True, nogil=True)
+def prefix_sums(order: Ints, counts: Counts) -> Ints:
+    """Counts in the given order, summed up to each place."""
+    prefix = np.zeros(len(order) + 1, dtype=np.int64)
+    for i in range(len(order)):
+        prefix[i + 1] = prefix[i] + counts[order[i]]
+    return prefix
+
+
+@njit(cache=True, nogil=True)
+def distance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
+    """ints: ranges as in models/ranges.py; floats: t, share of each range in the table, weight of each range."""
+    codes, ranges = ints[0], ints[1]
+    prefix = prefix_sums(ints[2 : 2 + codes], counts)
+    known = prefix[codes]
+    if known == 0:
+        return settled(1.0 - floats[0])
+    total = 0.0
+    for i in range(ranges):
+        begin, end = ints[2 + codes + i], ints[2 + codes + ranges + i]
+        total += floats[1 + ranges + i] * abs((prefix[end] - prefix[begin]) / known - floats[1 + i])
+    return settled(total - floats[0])
+
+
+@njit(cache=True, nogil=True)
+def variance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
+    """ints: p, whether literal, whether each code is rare, form of variance; floats: r, reference, the form's."""
+    width, found, rare = len(counts), 0, False
+    for v in range(width):
+        if counts[v] > 0:
+            found += 1
+            rare = rare or ints[2 + v] == 1
+    missing = float(max(0, ints[0] - found)) if rare else 0.0
+    tested = found >= ints[0] if ints[1] == 1 else rare
+    if not tested or floats[1] <= 0:
+        return missing
+    if ints[2 + width] == 0:
+        variance = number_variance(floats[2:], counts)
+    else:
+        variance = tree_variance(ints[3 + width :], floats[2:], counts)
+    return missing + settled(floats[0] - variance / floats[1])
+
+
+@njit(cache=True, nogil=True)
+def number_variance(values: Floats, counts: Counts) -> float:
+    """Population variance of the values."""
+    known, total = 0, 0.0
+    for v in range(len(counts)):
+        known += counts[v]
+        total += counts[v] * values[v]
+    if known == 0:
+        return 0.0
+    mean, squares = total / known, 0.0
+    for v in range(len(counts)):
+        squares += counts[v] * (values[v] - mean) ** 2
+    return squares / known
+
+
+@njit(cache=True, nogil=True)
+def tree_variance(ints: Ints, floats: Floats, counts: Counts) -> float:
+    """ints: ranges as in models/ranges.py; floats: value of the root, weight of each range."""
+    codes, ranges = ints[0], ints[1]
+    prefix = prefix_sums(ints[2 : 2 + codes], counts)
+    known = prefix[codes]
+    if known == 0:
+        return 0.0
+    rest = floats[0]
+    for i in range(ranges):
+        share = (prefix[ints[2 + codes + ranges + i]] - prefix[ints[2 + codes + i]]) / known
+        rest -= floats[1 + i] * share * share
+    return max(0.0, 0.5 * rest)
+
+
+@njit(cache=True, nogil=True)
+def breach_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+    """ints: pairs, guards, guard of each pair, starts, pairs below each guard; floats: breach, part of each."""
+    pairs, guards = ints[0], ints[1]
+    starts = ints[2 + pairs : 3 + pairs + guards]
+    below = ints[3 + pairs + guards :]
+    total = 0.0
+    for guard in range(guards):
+        guarded, inside = False, 0.0
+        for i in range(starts[guard], starts[guard + 1]):
+            pair = below[i]
+            if counts[pair] > 0:
+                inside += counts[pair] * floats[1 + i]
+                guarded = guarded or ints[2 + pair] == guard
+        if guarded:
+            excess = inside / size - floats[0]
+            if excess > TOLERANCE:
+                total += excess
+    return total * size

@@ -1,0 +1,134 @@
+"""(α, k)-anonymity: no sensitive value has more than the share α of a class (002, Definition 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import ConfigError, did_you_mean
+from shoal.models.base import (
+    TOLERANCE,
+    Column,
+    Compiled,
+    CompiledKind,
+    Floats,
+    Ints,
+    Model,
+    Rule,
+    by_blocks,
+    own_values,
+    require,
+    require_column,
+    rounded,
+)
+
+
+@dataclass(frozen=True)
+class AlphaK(Model):
+    """In every class, each value (or each of `values`) has at most the share `alpha` of the records.
+
+    Records with a missing value count in the class, so they lower the shares. The k comes from k_anonymity.
+    """
+
+    alpha: float
+    values: Sequence[str] | None = None
+    attribute: str | None = None
+
+    name: ClassVar[str] = "alpha_k"
+    superset_closed: ClassVar[bool] = False
+    union_closed: ClassVar[bool] = True
+    main: ClassVar[str] = "alpha"
+    smaller_is_stronger: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require("alpha_k", "alpha", self.alpha, 0, 1, above=True)
+        if self.values is not None:
+            if isinstance(self.values, str) or not self.values:
+                raise ConfigError(
+                    f"alpha_k: values = {self.values!r} is not allowed; it must be a list of sensitive values, "
+                    "or left out to protect them all."
+                )
+            object.__setattr__(self, "values", tuple(str(value) for value in self.values))
+
+    @classmethod
+    def examples(cls) -> tuple[Model, ...]:
+        """Shares with and without a finite decimal."""
+        return cls(0.5), cls(1 / 3)
+
+    def bind(self, column: Column | None, n: int) -> Rule:
+        """Count the attribute's own values."""
+        column = require_column(self, column)
+        protected = np.ones(max(1, len(column.labels)), dtype=bool)
+        if self.values is not None:
+            known = set(column.labels) | set(column.taxonomy.leaf_codes if column.taxonomy else ())
+            for value in self.values:
+                # A misspelt value would protect nobody, and nothing would show it.
+                if value not in known:
+                    raise ConfigError(
+                        f"alpha_k: '{value}' of values is no value of '{column.name}'; "
+                        f"{did_you_mean(value, column.labels)}"
+                    )
+            protected[: len(column.labels)] = [label in self.values for label in column.labels]
+        return ShareRule(self, column, n, protected)
+
+
+class ShareRule(Rule):
+    """Shares of the protected values against α."""
+
+    model: AlphaK
+
+    def __init__(self, model: AlphaK, column: Column, n: int, protected: NDArray[np.bool_]) -> None:
+        super().__init__(model, column.name, own_values(column), n)
+        self.protected, self.labels = protected, column.labels
+
+    def shares(self, sizes: Ints, counts: Ints) -> Floats:
+        """Share of every protected value (one column each) in every class."""
+        return np.asarray(counts[:, self.protected] / np.maximum(sizes, 1)[:, None])
+
+    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+        """How many records of too frequent values are too many: Σ max(0, c_v − α·size)."""
+        return by_blocks(self._deficit, counts, sizes)
+
+    def _deficit(self, counts: Ints, sizes: Ints) -> Floats:
+        excess = self.shares(sizes, counts) - self.model.alpha
+        return np.asarray(np.where(excess > TOLERANCE, excess, 0.0).sum(axis=1) * sizes)
+
+    def strongest(self, sizes: Ints, counts: Ints) -> float:
+        """The largest share of a protected value in a class."""
+        return float(self.shares(sizes, counts).max(initial=0)) if len(sizes) else float("nan")
+
+    def infeasible(self) -> str | None:
+        """c_v ≤ α·size in all classes adds up to f_v ≤ α·n."""
+        frequencies = np.where(self.protected, self.table_counts, 0)
+        value = int(frequencies.argmax())
+        share = int(frequencies[value]) / max(1, self.n)
+        if share <= self.model.alpha + TOLERANCE:
+            return None
+        return (
+            f"alpha_k with alpha = {self.model.alpha:g} allows no value in more than {self.model.alpha:g} of the "
+            f"records, and {share:.6g} of them have '{self.labels[value]}' as '{self.attribute}'; "
+            f"ask for alpha ≥ {rounded(share, up=True)}"
+        )
+
+    def max_classes(self) -> int:
+        """⌊n / ⌈1/α⌉⌋ where every class needs ⌈1/α⌉ records."""
+        return self.n // self.min_size()
+
+    def min_size(self) -> int:
+        """⌈1/α⌉, where every record has a protected value: one of them alone has the share 1/size."""
+        if int(self.table_counts[self.protected].sum()) < self.n:
+            return 1
+        return math.ceil(1 / (self.model.alpha + TOLERANCE))
+
+    def compiled(self) -> Compiled:
+        """Shares of flagged codes at most α."""
+        return Compiled(
+            CompiledKind.SHARE,
+            ints=tuple(int(flag) for flag in self.protected),
+            floats=(float(self.model.alpha),),
+        )

@@ -1,0 +1,69 @@
+"""k-anonymity: every class has at least k records (SPEC §1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shoal.models.base import Column, Compiled, CompiledKind, Floats, Ints, Model, Rule, require
+
+
+@dataclass(frozen=True)
+class KAnonymity(Model):
+    """Every class has at least `k` records."""
+
+    k: int
+
+    name: ClassVar[str] = "k_anonymity"
+    superset_closed: ClassVar[bool] = True
+    union_closed: ClassVar[bool] = True
+    main: ClassVar[str] = "k"
+    per_attribute: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require("k_anonymity", "k", self.k, 1, whole=True)
+
+    @classmethod
+    def examples(cls) -> tuple[Model, ...]:
+        """Small and larger classes."""
+        return cls(2), cls(5)
+
+    def bind(self, column: Column | None, n: int) -> Rule:
+        """The rule for a table with n records; k-anonymity needs no sensitive attribute."""
+        return SizeRule(self, None, None, n)
+
+
+class SizeRule(Rule):
+    """The size of a class against k."""
+
+    model: KAnonymity
+
+    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+        """How many records are missing."""
+        return np.maximum(0, self.model.k - sizes).astype(np.float64)
+
+    def strongest(self, sizes: Ints, counts: Ints) -> float:
+        """The smallest class."""
+        return float(sizes.min()) if len(sizes) else float("nan")
+
+    def infeasible(self) -> str | None:
+        """Fewer than k records in the table."""
+        if self.n >= self.model.k:
+            return None
+        return (
+            f"k = {self.model.k} needs at least {self.model.k} records and the table has {self.n}; ask for k ≤ {self.n}"
+        )
+
+    def max_classes(self) -> int:
+        """⌊n / k⌋."""
+        return self.n // self.model.k
+
+    def min_size(self) -> int:
+        """k."""
+        return self.model.k
+
+    def compiled(self) -> Compiled:
+        """Size at least k."""
+        return Compiled(CompiledKind.SIZE, ints=(self.model.k,))

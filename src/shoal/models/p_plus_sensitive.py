@@ -1,0 +1,67 @@
+"""p+-sensitivity: values of at least p categories in every class (001, Definition 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shoal.errors import ConfigError
+from shoal.models.base import Column, Ints, Model, Rule, occurring, regrouped, require, require_column
+from shoal.models.p_sensitive import DistinctRule
+
+
+@dataclass(frozen=True)
+class PPlusSensitive(Model):
+    """Every class has values of at least `p` of the categories that the schema gives the attribute.
+
+    This is extended p-sensitivity on the taxonomy root → category → value with every category protected.
+    """
+
+    p: int
+    attribute: str | None = None
+
+    name: ClassVar[str] = "p_plus_sensitive"
+    superset_closed: ClassVar[bool] = True
+    union_closed: ClassVar[bool] = True
+    main: ClassVar[str] = "p"
+
+    def __post_init__(self) -> None:
+        require("p_plus_sensitive", "p", self.p, 1, whole=True)
+
+    @classmethod
+    def examples(cls) -> tuple[Model, ...]:
+        """Two categories and more."""
+        return cls(2), cls(3)
+
+    def bind(self, column: Column | None, n: int) -> Rule:
+        """Count categories instead of values."""
+        column = require_column(self, column)
+        view = regrouped(column, "categories", category_of(self, column), len(column.categories))
+        return DistinctRule(self, column.name, view, n, self.p, counted="categories")
+
+
+def category_of(model: Model, column: Column) -> Ints:
+    """The category of every code, 0 for the most secret; -1 for codes that neither occur nor have one."""
+    if not column.categories:
+        raise ConfigError(
+            f"{model} needs the categories of '{column.name}', most secret first; give them under "
+            f"[attributes.{column.name}] categories."
+        )
+    category: dict[str, int] = {}
+    for index, (name, values) in enumerate(column.categories):
+        for value in values:
+            if category.setdefault(value, index) != index:
+                raise ConfigError(
+                    f"The value '{value}' of '{column.name}' is in the categories "
+                    f"'{column.categories[category[value]][0]}' and '{name}'; keep one."
+                )
+    of_code = np.array([category.get(label, -1) for label in column.labels], dtype=np.int64)
+    for code in occurring(column):
+        if of_code[code] < 0:
+            raise ConfigError(
+                f"The value '{column.labels[code]}' of '{column.name}' is in none of the categories "
+                f"{', '.join(name for name, _ in column.categories)}, and {model} needs them all placed."
+            )
+    return of_code

@@ -1,0 +1,221 @@
+"""Personalized privacy: nobody's guarding node is inferred with more than a given probability (Xiao & Tao 2006)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shoal.errors import ConfigError, InternalError, did_you_mean
+from shoal.models.base import (
+    TOLERANCE,
+    Column,
+    Compiled,
+    CompiledKind,
+    Floats,
+    Ints,
+    Model,
+    Rule,
+    View,
+    by_blocks,
+    occurring,
+    own_values,
+    require,
+    require_column,
+    rounded,
+)
+from shoal.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True)
+class Personalized(Model):
+    """For every record, at most the share `breach` of its class lies below the record's guarding node.
+
+    `guard` says where the guarding nodes are in the taxonomy: so many levels above each value (0 is the value itself),
+    a mapping from values to nodes, or the name of a column with a node for each record. A value outside the
+    mapping, an empty guard and a missing value ask for nothing; all records count in the class.
+    """
+
+    breach: float
+    guard: int | str | Mapping[str, str] | tuple[tuple[str, str], ...] = 1
+    attribute: str | None = None
+
+    name: ClassVar[str] = "personalized"
+    superset_closed: ClassVar[bool] = False
+    union_closed: ClassVar[bool] = False
+    main: ClassVar[str] = "breach"
+    smaller_is_stronger: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require("personalized", "breach", self.breach, 0, 1, above=True)
+        if isinstance(self.guard, Mapping):
+            # Pairs, because a model is hashable.
+            pairs = tuple((str(value), str(node)) for value, node in self.guard.items())
+            object.__setattr__(self, "guard", pairs)
+        elif not isinstance(self.guard, (str, tuple)):
+            require("personalized", "guard", self.guard, 0, whole=True)
+        if self.guard in ("", ()):
+            raise ConfigError(
+                "personalized: guard is empty; give a number of levels, a mapping from values to nodes, or the name of "
+                "a column with a node for each record."
+            )
+
+    @classmethod
+    def examples(cls) -> tuple[Model, ...]:
+        """Guards one level up."""
+        return cls(0.5), cls(0.6)
+
+    def parameters(self) -> dict[str, Any]:
+        """The guards as the mapping that was written."""
+        shown = super().parameters()
+        return {**shown, "guard": dict(self.guard)} if isinstance(self.guard, tuple) else shown
+
+    def bind(self, column: Column | None, n: int) -> Rule:
+        """Count pairs of a value and its guard."""
+        column = require_column(self, column)
+        tree = column.taxonomy
+        if tree is None:
+            raise ConfigError(
+                f"personalized needs a taxonomy of '{column.name}' and it has none; give it one under "
+                f"[attributes.{column.name}]."
+            )
+        value = np.full(max(1, len(column.labels)), -1, dtype=np.int64)
+        for code in occurring(column):
+            value[code] = _node(tree, column.labels[code])
+        if isinstance(self.guard, str):
+            view, value, guard = _guarded_records(self.guard, column, tree, value)
+        else:
+            view, guard = own_values(column), _guards_of_values(self.guard, column, tree, value)
+        for node, above in zip(value, guard, strict=True):
+            if above >= 0 and not (tree.first[above] <= tree.first[node] and tree.last[node] <= tree.last[above]):
+                raise ConfigError(
+                    f"personalized: the guard '{tree.labels[above]}' of '{column.name}' is not above the value "
+                    f"'{tree.labels[node]}' that it guards; name that value or a node above it."
+                )
+        return BreachRule(self, column.name, view, n, tree, value, guard)
+
+
+def _node(tree: Taxonomy, label: str) -> int:
+    leaf = tree.leaf_codes.get(label)
+    return tree.node(label) if leaf is None else leaf
+
+
+def _guards_of_values(guard: Any, column: Column, tree: Taxonomy, value: Ints) -> Ints:
+    """The guarding node of every code, -1 for none."""
+    if isinstance(guard, tuple):
+        wanted = dict(guard)
+        known = dict.fromkeys((*column.labels, *tree.leaf_codes))
+        for label in wanted:
+            # A misspelt value, or a node above the values, would guard nobody and nothing would show it.
+            if label not in known:
+                raise ConfigError(
+                    f"personalized: '{label}' of guard is no value of '{column.name}'; {did_you_mean(label, known)}"
+                )
+        nodes = [_node(tree, wanted[label]) if label in wanted else -1 for label in column.labels]
+        nodes += [-1] * (len(value) - len(nodes))
+        return np.where(value >= 0, np.array(nodes, dtype=np.int64), -1)
+    nodes_up = value.copy()
+    for _ in range(min(guard, tree.levels)):
+        nodes_up = np.where((nodes_up >= 0) & (nodes_up != tree.root), tree.parent[nodes_up], nodes_up)
+    return nodes_up
+
+
+def _guarded_records(name: str, column: Column, tree: Taxonomy, value: Ints) -> tuple[View, Ints, Ints]:
+    """The view of the pairs that occur, with the value's node and the guard's node of each pair."""
+    guards = getattr(column, "guards", None)
+    if guards is None:
+        raise ConfigError(
+            f"personalized: guard = '{name}' names a column with the guard of each record of '{column.name}', and "
+            "there is none; declare it, or give a number of levels or a mapping instead."
+        )
+    if len(guards) != len(column.codes):
+        raise InternalError(f"guards of '{column.name}': {len(guards)} for {len(column.codes)} records")
+    texts = np.asarray(guards, dtype=object).copy()
+    texts[texts == np.array(None)] = ""
+    labels, which = np.unique(texts.astype(str), return_inverse=True)
+    nodes = np.array([_node(tree, label) if label else -1 for label in labels], dtype=np.int64)
+    known = column.codes >= 0
+    keys = column.codes.astype(np.int64) * len(labels) + which
+    pairs, codes = np.unique(keys[known], return_inverse=True)
+    of_record = np.full(len(column.codes), -1, dtype=np.int32)
+    of_record[known] = codes
+    if not len(pairs):
+        return View((column.name, "guards", name), of_record, 1), value[:1], np.array([-1])
+    view = View((column.name, "guards", name), of_record, len(pairs))
+    return view, value[pairs // len(labels)], nodes[pairs % len(labels)]
+
+
+class BreachRule(Rule):
+    """For each guarding node that a record of the class has, the share of the class below it against the limit."""
+
+    model: Personalized
+
+    def __init__(
+        self, model: Personalized, attribute: str, view: View, n: int, tree: Taxonomy, value: Ints, guard: Ints
+    ) -> None:
+        super().__init__(model, attribute, view, n)
+        self.nodes = np.unique(guard[guard >= 0])
+        self.labels = [tree.labels[node] for node in self.nodes]
+        self.of_pair = np.where(guard >= 0, np.searchsorted(self.nodes, guard), -1)
+        first, last, at = tree.first[value], tree.last[value], self.nodes[:, None]
+        below = np.minimum(tree.last[at], last) - np.maximum(tree.first[at], first) + 1
+        # A value that is itself an inner node lies below the guard in part (SPEC §1.11).
+        self.inside = np.where(value >= 0, np.maximum(below, 0) / (last - first + 1), 0.0)
+        self.owners = (self.of_pair == np.arange(len(self.nodes))[:, None]).astype(np.float64)
+
+    def breaches(self, sizes: Ints, counts: Ints) -> Floats:
+        """Per class and guarding node: the share below it; 0 where no record of the class has that guard."""
+        guarded = counts @ self.owners.T > 0
+        return np.where(guarded, (counts @ self.inside.T) / np.maximum(sizes, 1)[:, None], 0.0)
+
+    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+        """How many records below guarding nodes are too many."""
+        return by_blocks(self._deficit, counts, sizes)
+
+    def _deficit(self, counts: Ints, sizes: Ints) -> Floats:
+        excess = self.breaches(sizes, counts) - self.model.breach
+        return np.asarray(np.where(excess > TOLERANCE, excess, 0.0).sum(axis=1) * sizes)
+
+    def strongest(self, sizes: Ints, counts: Ints) -> float:
+        """The largest breach of a record."""
+        return float(self.breaches(sizes, counts).max(initial=0)) if len(sizes) else float("nan")
+
+    def infeasible(self) -> str | None:
+        """Let R records have the guard g, and U of all n lie below it. The classes of these R hold I ≥ R records below
+        g and at most n − U others, so I ≤ breach·(I + n − U), hence R ≤ breach·(R + n − U).
+        """
+        table = self.table_counts
+        owners = self.owners @ table
+        needed = np.where(owners > 0, owners / np.maximum(1, owners + self.n - self.inside @ table), 0.0)
+        if not len(needed) or needed.max() <= self.model.breach + TOLERANCE:
+            return None
+        worst = int(needed.argmax())
+        return (
+            f"personalized with breach = {self.model.breach:g} fails for the guard '{self.labels[worst]}' of "
+            f"'{self.attribute}': {int(owners[worst])} records have it and too few lie outside; "
+            f"ask for breach ≥ {rounded(float(needed[worst]), up=True)}"
+        )
+
+    def max_classes(self) -> int:
+        """⌊n / smallest size⌋."""
+        return self.n // self.min_size()
+
+    def min_size(self) -> int:
+        """⌈1/breach⌉, where every record has a guard: it is itself below it."""
+        if int(self.table_counts[self.of_pair >= 0].sum()) < self.n:
+            return 1
+        return math.ceil(1 / (self.model.breach + TOLERANCE))
+
+    def compiled(self) -> Compiled:
+        """Each pair's guard, and for each guard the pairs below it with their parts."""
+        rows, pairs = np.nonzero(self.inside)
+        starts = np.searchsorted(rows, np.arange(len(self.nodes) + 1))
+        lengths = (len(self.of_pair), len(self.nodes))
+        return Compiled(
+            CompiledKind.BREACH,
+            ints=(*lengths, *(int(x) for part in (self.of_pair, starts, pairs) for x in part)),
+            floats=(float(self.model.breach), *(float(x) for x in self.inside[rows, pairs])),
+        )

@@ -1,0 +1,161 @@
+"""t-closeness: every class distributes the sensitive attribute nearly as the table does (001, Definition 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shoal.errors import ConfigError
+from shoal.models.base import (
+    TOLERANCE,
+    Column,
+    Compiled,
+    CompiledKind,
+    Floats,
+    Ints,
+    Model,
+    Rule,
+    by_blocks,
+    leaves_of,
+    occurring,
+    own_values,
+    require,
+    require_column,
+    require_word,
+    settled,
+)
+from shoal.models.ranges import Ranges, prefixes, singles, subtrees
+
+DISTANCES = ("equal", "ordered", "hierarchical")
+
+# min_size looks at class sizes up to this one; a search without end would pay little.
+SIZES = 4096
+
+
+@dataclass(frozen=True)
+class TCloseness(Model):
+    """The earth mover's distance between a class and the table is at most `t`.
+
+    Distances between values are `equal` (1), `ordered` (difference of ranks) or `hierarchical` (height of the
+    lowest common ancestor), each at most 1; by default ordered for numbers and ordered labels, hierarchical where
+    there is a taxonomy, else equal. Distributions are over known values; a class without any is at distance 1.
+    """
+
+    t: float
+    distance: str | None = None
+    attribute: str | None = None
+
+    name: ClassVar[str] = "t_closeness"
+    superset_closed: ClassVar[bool] = False
+    union_closed: ClassVar[bool] = True
+    main: ClassVar[str] = "t"
+    smaller_is_stronger: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require("t_closeness", "t", self.t, 0, 1)
+        if self.distance is not None:
+            require_word("t_closeness", "distance", self.distance, DISTANCES)
+
+    @classmethod
+    def examples(cls) -> tuple[Model, ...]:
+        """All distances."""
+        return cls(0.3), cls(0.35, "equal"), cls(0.2, "ordered"), cls(0.25, "hierarchical")
+
+    def bind(self, column: Column | None, n: int) -> Rule:
+        """Count the attribute's own values, and compare with the counts of the whole table."""
+        column = require_column(self, column)
+        return ClosenessRule(self, column, n, self._ranges(column))
+
+    def _ranges(self, column: Column) -> Ranges:
+        codes, ordered = occurring(column), column.ordered or column.numbers is not None
+        distance = self.distance
+        if distance is None:
+            distance = "ordered" if ordered else ("hierarchical" if column.taxonomy is not None else "equal")
+        if distance == "equal":
+            return singles(codes, 0.5)
+        if distance == "ordered":
+            if not ordered:
+                raise ConfigError(
+                    f"t_closeness: distance = \"ordered\" needs an order and the values of '{column.name}' have none; "
+                    'use "equal", or "hierarchical" with a taxonomy.'
+                )
+            return prefixes(codes, 1 / max(1, len(codes) - 1))
+        tree, leaves = leaves_of(self, column)
+        return subtrees(codes, leaves[codes], tree, tree.height / (2 * max(1, int(tree.height[tree.root]))))
+
+
+class ClosenessRule(Rule):
+    """Earth mover's distances in closed form: Σ weight·|share in the class − share in the table| over ranges.
+
+    Equal distance sums over single values with weight ½ and ordered distance over prefixes with weight 1/(m − 1)
+    (SPEC §1.9). For hierarchical distance SPEC has Σ height(N)/H · min(pos(N), neg(N)) over inner nodes. Let x_C be
+    the surplus of the class below node C. With A = Σ |x_C| over the children of N, pos + neg = A and
+    pos − neg = x_N, so min(pos, neg) = (A − |x_N|)/2. Collecting |x_C| from C and from its parent gives
+    Σ |x_C| · (height(parent of C) − height(C))/(2H) over all nodes but the root, where x is 0.
+    """
+
+    model: TCloseness
+
+    def __init__(self, model: TCloseness, column: Column, n: int, ranges: Ranges) -> None:
+        super().__init__(model, column.name, own_values(column), n)
+        self.ranges = ranges
+        self.known = int(self.table_counts.sum())
+        self.target = ranges.sums(self.table_counts[None, :])[0] / max(1, self.known)
+
+    def distances(self, counts: Ints) -> Floats:
+        """Earth mover's distance of each class to the table."""
+        return by_blocks(self._distances, counts)
+
+    def _distances(self, counts: Ints) -> Floats:
+        known = counts.sum(axis=1)
+        shares = self.ranges.sums(counts) / np.maximum(known, 1)[:, None]
+        return np.where(known > 0, np.abs(shares - self.target) @ self.ranges.weight, 1.0)
+
+    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+        """How far the distance exceeds t."""
+        return settled(self.distances(counts) - self.model.t)
+
+    def strongest(self, sizes: Ints, counts: Ints) -> float:
+        """The largest distance of a class."""
+        return float(self.distances(counts).max()) if len(counts) else float("nan")
+
+    def infeasible(self) -> str | None:
+        """The table as one class is at distance 0, unless nothing is known in it."""
+        if self.known or self.model.t >= 1:
+            return None
+        return (
+            f"t_closeness with t = {self.model.t:g} compares distributions and '{self.attribute}' has no known "
+            "value; drop the rule or fill the column"
+        )
+
+    def max_classes(self) -> int:
+        """Every class needs `min_size` records with a known value."""
+        return self.n if self.model.t >= 1 else self.known // self.min_size()
+
+    def min_size(self) -> int:
+        """The smallest s at which whole numbers of records can come close enough.
+
+        A range with the share Q in the table holds a whole number of the s known records, so it differs from Q by
+        at least |s·Q − nearest integer| / s; the weighted sum of these is a lower bound on the distance.
+        """
+        if self.model.t >= 1 or not len(self.target):
+            return 1
+        limit, step = min(self.known, SIZES), max(1, 65_536 // len(self.target))
+        for begin in range(1, limit + 1, step):
+            sizes = np.arange(begin, min(begin + step, limit + 1))
+            wanted = sizes[:, None] * self.target
+            bound = np.abs(wanted - np.rint(wanted)) @ self.ranges.weight / sizes
+            close = np.flatnonzero(bound <= self.model.t + 2 * TOLERANCE)
+            if len(close):
+                return int(sizes[close[0]])
+        return max(1, limit)
+
+    def compiled(self) -> Compiled:
+        """Weighted differences over ranges at most t."""
+        return Compiled(
+            CompiledKind.DISTANCE,
+            ints=self.ranges.flat(),
+            floats=(float(self.model.t), *map(float, self.target), *map(float, self.ranges.weight)),
+        )
