@@ -164,7 +164,7 @@ def read(path: str | Path, schema: Any, *, missing: Missing = "category", **opti
         schema = read_config(schema)
     if isinstance(schema, Configuration):
         source = schema.config.source
-        given = {"delimiter": source.delimiter, "encoding": source.encoding, "header": source.header}
+        given = {key: getattr(source, key) for key in ("delimiter", "encoding", "header", "sheet")}
         options = {"missing": source.missing, **{k: v for k, v in given.items() if v is not None}, **options}
     return Microdata.from_frame(read_table(path, **options), schema, missing=missing)
 

@@ -69,7 +69,7 @@ def load(configuration: Configuration, path: Path | None = None) -> Microdata:
     source = configuration.config.source
     missing = configuration.config.method.missing
     if path is None and source.url is not None:
-        frame = read_sql(source.url, table=source.table, query=source.query)
+        frame = read_sql(source.url, table=source.table, query=source.query, missing=source.missing)
         return Microdata.from_frame(frame, configuration.schema, missing=missing)
     if path is None and source.path is None:
         raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
