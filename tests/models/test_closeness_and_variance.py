@@ -41,7 +41,7 @@ def test_distance_is_the_cost_of_the_best_transport(distance):
         table = [value for value in draw(rng, 14) if value is not None]
         members = [table[i] for i in rng.choice(len(table), size=int(rng.integers(1, 6)), replace=False)]
         attribute = column(table, VALUES, ordered=True, taxonomy=PARENTS)
-        rule = TCloseness(0.1, distance).bind(attribute, len(table))
+        rule = TCloseness(0.1, distance=distance).bind(attribute, len(table))
         found = float(rule.distances(histogram(members, VALUES))[0])
         assert found == pytest.approx(transport(members, table, distance), abs=1e-9)
         assert found == pytest.approx(float(twins.emd(members, table, RICH, distance)), abs=1e-12)
@@ -64,14 +64,14 @@ def test_a_flat_taxonomy_is_equal_distance_and_distances_are_symmetric():
     for _ in range(50):
         table = [value for value in draw(rng, 20) if value is not None]
         half = len(table) // 2
-        flat = TCloseness(0, "hierarchical").bind(column(table, VALUES, taxonomy=FLAT), len(table))
-        equal = TCloseness(0, "equal").bind(column(table, VALUES), len(table))
+        flat = TCloseness(0, distance="hierarchical").bind(column(table, VALUES, taxonomy=FLAT), len(table))
+        equal = TCloseness(0, distance="equal").bind(column(table, VALUES), len(table))
         counts = histogram(table[:half], VALUES)
         assert flat.distances(counts) == pytest.approx(equal.distances(counts), abs=1e-12)
         if set(table[:half]) == set(table[half:]):
             for distance in ("equal", "ordered", "hierarchical"):
                 there, back = (
-                    TCloseness(0, distance)
+                    TCloseness(0, distance=distance)
                     .bind(column(side, VALUES, ordered=True, taxonomy=PARENTS), len(side))
                     .distances(histogram(other, VALUES))
                     for side, other in ((table[:half], table[half:]), (table[half:], table[:half]))
@@ -84,7 +84,7 @@ def test_values_that_do_not_occur_change_no_distance():
     for distance in ("equal", "ordered", "hierarchical"):
         found = [
             float(
-                TCloseness(0, distance)
+                TCloseness(0, distance=distance)
                 .bind(column(table, labels, ordered=True, taxonomy=PARENTS), 4)
                 .distances(histogram(members, labels))[0]
             )
@@ -94,7 +94,7 @@ def test_values_that_do_not_occur_change_no_distance():
 
 
 def test_missing_values_count_in_no_distribution():
-    rule = TCloseness(0, "equal").bind(column(["a", "b", None, None, None]), 5)
+    rule = TCloseness(0, distance="equal").bind(column(["a", "b", None, None, None]), 5)
     assert rule.distances(np.array([[1, 1], [1, 0], [0, 0]])) == pytest.approx([0, 0.5, 1])
 
 
@@ -134,7 +134,7 @@ def test_kpqr_and_closeness_on_every_kind_of_attribute(kind):
         attribute = column(table, VALUES, **more)
         members = np.sort(rng.choice(24, size=int(rng.integers(1, 9)), replace=False))
         of_class = [table[i] for i in members]
-        for model in (KPQR(2, 0.2, 0.7), KPQR(2, 0.2, 0.8, "rare", "literal"), TCloseness(0.4)):
+        for model in (KPQR(2, 0.2, 0.7), KPQR(2, 0.2, 0.8, reference="rare", scope="literal"), TCloseness(0.4)):
             rules = Policy((model,)).bind([attribute], 24)
             stats, flat = rules.stats_of(members), rules.flat()
             deficit = float(rules.deficit(stats)[0])
@@ -156,7 +156,7 @@ def test_guards_of_records_equal_the_naive_twin():
             for value in table
         ]
         attribute = column(table, VALUES, taxonomy=PARENTS, guards=np.array(guards, dtype=object))
-        rules = Policy((Personalized(0.5, "wish"),)).bind([attribute], 20)
+        rules = Policy((Personalized(0.5, guard="wish"),)).bind([attribute], 20)
         flat = rules.flat()
         members = np.sort(rng.choice(20, size=int(rng.integers(1, 9)), replace=False))
         breach = twins.breach_of([table[i] for i in members], [guards[i] for i in members], RICH)
@@ -186,7 +186,7 @@ def test_subtree_ranges_are_merged_where_they_hold_the_same_values():
     """A taxonomy much larger than the data costs no more than the values that occur."""
     rows = [(f"v{i}", f"g{i // 4}", f"h{i // 16}", "*") for i in range(64)]
     attribute = replace(column(["v0", "v1", "v20"]), taxonomy=Taxonomy.from_rows(rows))
-    rule = TCloseness(0.1, "hierarchical").bind(attribute, 3)
+    rule = TCloseness(0.1, distance="hierarchical").bind(attribute, 3)
     assert len(rule.ranges.weight) == 4  # v0, v1, both, v20
     # v0 → v20 costs 1 (they meet at the root), v0 → v1 costs 1/3.
     assert float(rule.distances(np.array([[1, 0, 0]]))[0]) == pytest.approx(1 / 3 + 1 / 3 / 3)

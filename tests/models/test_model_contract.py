@@ -18,10 +18,10 @@ from shoal.policy import Policy
 
 # Beside the models' own examples, those that speak of the values of the stand-in column.
 MORE = [
-    MODELS["alpha_k"](0.4, ["10", "40"]),
+    MODELS["alpha_k"](0.4, values=["10", "40"]),
     MODELS["kpqr"](2, 0.25, 0.6, reference="rare"),
-    MODELS["personalized"](0.5, {"20": "pair", "30": "30", "50": "high"}),
-    MODELS["personalized"](0.3, {"10": "low"}),
+    MODELS["personalized"](0.5, guard={"20": "pair", "30": "30", "50": "high"}),
+    MODELS["personalized"](0.3, guard={"10": "low"}),
 ]
 EXAMPLES = [example for model in MODELS.values() for example in model.examples()] + MORE
 pytestmark = pytest.mark.filterwarnings("ignore:.*do not vary")
@@ -188,7 +188,7 @@ def with_main(model, value, *, stronger):
 
 
 def test_strongest_entropy_is_real():
-    _, rule = bound(MODELS["l_diversity"](2, "entropy"), [0] * 4 + [1] * 3 + [2] * 2 + [3])
+    _, rule = bound(MODELS["l_diversity"](2, variant="entropy"), [0] * 4 + [1] * 3 + [2] * 2 + [3])
     assert rule.strongest(np.array([10]), rule.table_counts[None, :]) == pytest.approx(3.5961, abs=1e-4)
 
 
@@ -283,7 +283,7 @@ def test_merging_never_lowers_distinct_counts_nor_raises_the_largest_distance():
             larger = np.maximum(np.count_nonzero(one, axis=1), np.count_nonzero(two, axis=1))
             assert (np.count_nonzero(both, axis=1) >= larger).all()
         for distance in ("equal", "ordered", "hierarchical"):
-            rules, rule = bound(MODELS["t_closeness"](0.1, distance), codes)
+            rules, rule = bound(MODELS["t_closeness"](0.1, distance=distance), codes)
             if rule.known:
                 one, two, both = (rule.distances(deficits(rules, m[some])[1]) for m in (first, second, first | second))
                 assert (both <= np.maximum(one, two) + 1e-12).all()

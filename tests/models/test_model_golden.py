@@ -53,7 +53,7 @@ def attribute_codes(rule, attribute, members):
 
 def distances(table, classes, distance, **more):
     attribute = column(table, **more)
-    rule = TCloseness(0.1, distance).bind(attribute, len(table))
+    rule = TCloseness(0.1, distance=distance).bind(attribute, len(table))
     return [float(rule.distances(histogram(members, attribute.labels))[0]) for members in classes]
 
 
@@ -164,12 +164,12 @@ def test_categories_stop_the_similarity_attack():
 def test_weights_of_categories(members, scope, distinct, weight):
     """G24."""
     attribute = column(DISEASES, DISEASES, categories=SECRECY)
-    rule = PAlphaSensitive(1, 1.0, scope).bind(attribute, 8)
+    rule = PAlphaSensitive(1, 1.0, scope=scope).bind(attribute, 8)
     counts = histogram(members, DISEASES)
     assert float(rule.weights(counts)[0]) == pytest.approx(float(weight))
     for alpha, ok in ((float(weight), True), (float(weight) + 0.01, False)):
-        assert satisfies(PAlphaSensitive(distinct, alpha, scope), members, DISEASES, categories=SECRECY) == ok
-    assert not satisfies(PAlphaSensitive(distinct + 1, 0.0, scope), members, DISEASES, categories=SECRECY)
+        assert satisfies(PAlphaSensitive(distinct, alpha, scope=scope), members, DISEASES, categories=SECRECY) == ok
+    assert not satisfies(PAlphaSensitive(distinct + 1, 0.0, scope=scope), members, DISEASES, categories=SECRECY)
 
 
 @pytest.mark.parametrize(
@@ -181,26 +181,26 @@ def test_entropy_and_recursive_diversity(frequencies, information, values, limit
     members = [name for name, f in zip("abcd", frequencies, strict=True) for _ in range(f)]
     counts = histogram(members, "abcd")
     assert float(entropy(counts)[0]) == pytest.approx(information, abs=5e-5)
-    rule = LDiversity(2, "entropy").bind(column(members), len(members))
+    rule = LDiversity(2, variant="entropy").bind(column(members), len(members))
     assert rule.strongest(size(members), counts) == pytest.approx(values, abs=5e-5)
-    assert satisfies(LDiversity(values - 1e-4, "entropy"), members, members)
-    assert not satisfies(LDiversity(values + 1e-4, "entropy"), members, members)
+    assert satisfies(LDiversity(values - 1e-4, variant="entropy"), members, members)
+    assert not satisfies(LDiversity(values + 1e-4, variant="entropy"), members, members)
     for length, c in limits.items():
-        assert not satisfies(LDiversity(length, "recursive", c), members, members)
-        assert satisfies(LDiversity(length, "recursive", c + 1e-9), members, members)
+        assert not satisfies(LDiversity(length, variant="recursive", c=c), members, members)
+        assert satisfies(LDiversity(length, variant="recursive", c=c + 1e-9), members, members)
 
 
 def test_recursive_diversity_is_not_the_misprinted_formula():
     """E2-1: with r_1 on the right, 5 < 7 would hold."""
     members = list("aaaaabcd")
-    assert not satisfies(LDiversity(2, "recursive", 1.0), members, members)
+    assert not satisfies(LDiversity(2, variant="recursive", c=1.0), members, members)
 
 
 def test_uniform_classes_reach_their_entropy_exactly():
     for values in range(1, 30):
         for times in (1, 3, 7, 1_000_003):
             counts = np.full((1, values), times)
-            rule = LDiversity(values, "entropy").bind(column([str(v) for v in range(values)]), values)
+            rule = LDiversity(values, variant="entropy").bind(column([str(v) for v in range(values)]), values)
             assert rule.deficit(counts.sum(axis=1), counts) == 0
 
 
@@ -210,7 +210,7 @@ def test_alpha_is_not_p_sensitivity():
     assert satisfies(PSensitive(2), table, table)
     assert not satisfies(AlphaK(0.5), table, table)
     assert satisfies(AlphaK(0.75), table, table)
-    assert satisfies(AlphaK(0.5, ["b"]), table, table)
+    assert satisfies(AlphaK(0.5, values=["b"]), table, table)
 
 
 @pytest.mark.parametrize("total", [10, 1_000, 1_000_000, 30_000_000])
@@ -226,9 +226,9 @@ def test_range_of_numbers():
     numbers = {"labels": table, "numbers": np.array([10.0, 20.0, 30.0, 60.0])}
     assert satisfies(KE(20), ["10", "30"], table, **numbers)
     assert not satisfies(KE(20.5), ["10", "30"], table, **numbers)
-    assert not satisfies(KE(20, "distinct", 3), ["10", "30", "30"], table, **numbers)
-    assert satisfies(KE(20, "rows", 3), ["10", "30", "30"], table, **numbers)
-    assert not satisfies(KE(20, "rows", 4), ["10", "30", "30"], table, **numbers)
+    assert not satisfies(KE(20, count="distinct", k=3), ["10", "30", "30"], table, **numbers)
+    assert satisfies(KE(20, count="rows", k=3), ["10", "30", "30"], table, **numbers)
+    assert not satisfies(KE(20, count="rows", k=4), ["10", "30", "30"], table, **numbers)
     assert KE(51).bind(column(table, **numbers), 4).infeasible().endswith("ask for e ≤ 50")
     assert KE(20).bind(column(table, **numbers), 4).max_classes() == 2
     assert KE(45).bind(column(table, **numbers), 4).max_classes() == 1
@@ -319,29 +319,29 @@ def test_guarding_nodes():
     members = ["flu", "gastritis", "gastric ulcer", "pneumonia"]
     for guards, breach in ((["", "stomach", None, ""], 0.5), (["flu", "", "", ""], 0.25)):
         attribute = column(members, taxonomy=LUNGS, guards=np.array(guards, dtype=object))
-        rules = Policy((Personalized(breach, "wish"),)).bind([attribute], 4)
+        rules = Policy((Personalized(breach, guard="wish"),)).bind([attribute], 4)
         assert rules.ok(np.arange(4))
         stats = rules.stats_of(np.arange(4))
         assert rules.rules[0].strongest(stats.sizes, stats.counts[0]) == pytest.approx(breach)
-        assert not Policy((Personalized(breach - 0.01, "wish"),)).bind([attribute], 4).ok(np.arange(4))
-    assert satisfies(Personalized(0.5, {"gastritis": "stomach"}), members, members, taxonomy=LUNGS)
-    assert not satisfies(Personalized(0.49, {"gastritis": "stomach"}), members, members, taxonomy=LUNGS)
-    assert satisfies(Personalized(0.25, {"flu": "flu"}), members, members, taxonomy=LUNGS)
-    assert satisfies(Personalized(0.25, 0), members, members, taxonomy=LUNGS)
-    assert not satisfies(Personalized(0.49, 1), members, members, taxonomy=LUNGS)
+        assert not Policy((Personalized(breach - 0.01, guard="wish"),)).bind([attribute], 4).ok(np.arange(4))
+    assert satisfies(Personalized(0.5, guard={"gastritis": "stomach"}), members, members, taxonomy=LUNGS)
+    assert not satisfies(Personalized(0.49, guard={"gastritis": "stomach"}), members, members, taxonomy=LUNGS)
+    assert satisfies(Personalized(0.25, guard={"flu": "flu"}), members, members, taxonomy=LUNGS)
+    assert satisfies(Personalized(0.25, guard=0), members, members, taxonomy=LUNGS)
+    assert not satisfies(Personalized(0.49, guard=1), members, members, taxonomy=LUNGS)
 
 
 def test_a_generalized_value_lies_below_a_guard_in_part():
     """infection has three leaves, one of them flu: (1 + 1/3) / 2."""
     members = ["flu", "infection"]
-    rules = Policy((Personalized(0.5, {"flu": "flu"}),)).bind([column(members, taxonomy=LUNGS)], 2)
+    rules = Policy((Personalized(0.5, guard={"flu": "flu"}),)).bind([column(members, taxonomy=LUNGS)], 2)
     stats = rules.stats_of(np.arange(2))
     assert rules.rules[0].strongest(stats.sizes, stats.counts[0]) == pytest.approx(2 / 3)
 
 
 def test_a_guard_beside_the_value_is_refused():
     with pytest.raises(ConfigError, match="guard 'colon' of 'illness' is not above the value 'flu'"):
-        Personalized(0.5, {"flu": "colon"}).bind(column(["flu"], taxonomy=LUNGS), 1)
+        Personalized(0.5, guard={"flu": "colon"}).bind(column(["flu"], taxonomy=LUNGS), 1)
 
 
 def test_div_and_hom():

@@ -81,16 +81,16 @@ def test_parameters_out_of_range(name, parameters, message):
             {"categories": (*CATEGORIES, ("again", ("10",)))},
             "The value '10' of 'illness' is in the categories 'secret' and 'again'",
         ),
-        (MODELS["alpha_k"](0.5, ["100"]), {}, "'100' of values is no value of 'illness'; did you mean '10'"),
+        (MODELS["alpha_k"](0.5, values=["100"]), {}, "'100' of values is no value of 'illness'; did you mean '10'"),
         (MODELS["k_e"](5), {}, "k_e needs numbers and 'illness' has none"),
-        (MODELS["t_closeness"](0.5, "ordered"), {}, "the values of 'illness' have none"),
-        (MODELS["t_closeness"](0.5, "hierarchical"), {}, "needs a taxonomy of 'illness'"),
+        (MODELS["t_closeness"](0.5, distance="ordered"), {}, "the values of 'illness' have none"),
+        (MODELS["t_closeness"](0.5, distance="hierarchical"), {}, "needs a taxonomy of 'illness'"),
         (MODELS["personalized"](0.5), {}, "needs a taxonomy of 'illness'"),
-        (MODELS["personalized"](0.5, {"100": "low"}), {"taxonomy": PARENTS}, "did you mean '10'"),
-        (MODELS["personalized"](0.5, {"pair": "pair"}), {"taxonomy": PARENTS}, "'pair' of guard is no value"),
-        (MODELS["personalized"](0.5, {"10": "lwo"}), {"taxonomy": PARENTS}, "did you mean 'low'"),
-        (MODELS["personalized"](0.5, {"10": "high"}), {"taxonomy": PARENTS}, "is not above the value '10'"),
-        (MODELS["personalized"](0.5, "wish"), {"taxonomy": PARENTS}, "guard = 'wish' names a column"),
+        (MODELS["personalized"](0.5, guard={"100": "low"}), {"taxonomy": PARENTS}, "did you mean '10'"),
+        (MODELS["personalized"](0.5, guard={"pair": "pair"}), {"taxonomy": PARENTS}, "'pair' of guard is no value"),
+        (MODELS["personalized"](0.5, guard={"10": "lwo"}), {"taxonomy": PARENTS}, "did you mean 'low'"),
+        (MODELS["personalized"](0.5, guard={"10": "high"}), {"taxonomy": PARENTS}, "is not above the value '10'"),
+        (MODELS["personalized"](0.5, guard="wish"), {"taxonomy": PARENTS}, "guard = 'wish' names a column"),
     ],
 )
 def test_columns_that_do_not_fit(model, more, message):
@@ -110,7 +110,7 @@ def test_values_that_do_not_occur_need_no_place():
     attribute = column(["10", "20"], VALUES, taxonomy={"10": "*", "20": "*"}, categories=(("one", ("10", "20")),))
     for name in ("extended_p_sensitive", "p_plus_sensitive"):
         assert MODELS[name](1).bind(attribute, 2).infeasible() is None
-    assert MODELS["t_closeness"](0.2, "hierarchical").bind(attribute, 2).infeasible() is None
+    assert MODELS["t_closeness"](0.2, distance="hierarchical").bind(attribute, 2).infeasible() is None
 
 
 def test_infeasible_policy_names_the_attribute():
@@ -131,7 +131,7 @@ def test_a_reference_without_variance_is_said():
 
 
 def test_guards_are_written_as_a_mapping():
-    model = Personalized(0.5, {"flu": "infection"})
+    model = Personalized(0.5, guard={"flu": "infection"})
     assert model.parameters() == {"breach": 0.5, "guard": {"flu": "infection"}}
     assert Policy.from_config({"personalized": {"breach": 0.5, "guard": {"flu": "infection"}}}).models == (model,)
 
@@ -145,7 +145,7 @@ def test_every_attribute_gets_its_rule_unless_one_is_named():
 def test_infeasible_guards_count_what_lies_outside():
     """One record guards "low", four lie below it and one outside: at best the two are a class of their own."""
     attribute = column(["10", "20", "30", "40", "50"], VALUES, taxonomy=PARENTS)
-    model = Personalized(0.4, {"10": "low"})
+    model = Personalized(0.4, guard={"10": "low"})
     assert "the guard 'low' of 'illness'" in model.bind(attribute, 5).infeasible()
     assert model.bind(attribute, 5).infeasible().endswith("ask for breach ≥ 0.5")
-    assert Policy((Personalized(0.5, {"10": "low"}),)).bind([attribute], 5).ok(np.array([0, 4]))
+    assert Policy((Personalized(0.5, guard={"10": "low"}),)).bind([attribute], 5).ok(np.array([0, 4]))

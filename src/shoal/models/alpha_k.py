@@ -36,8 +36,8 @@ class AlphaK(Model):
     """
 
     alpha: float
-    values: Sequence[str] | None = None
     attribute: str | None = None
+    values: Sequence[str] | None = None
 
     name: ClassVar[str] = "alpha_k"
     superset_closed: ClassVar[bool] = False

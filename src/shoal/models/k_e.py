@@ -37,9 +37,9 @@ class KE(Model):
     """
 
     e: float
+    attribute: str | None = None
     count: str = "rows"
     k: int | None = None
-    attribute: str | None = None
 
     name: ClassVar[str] = "k_e"
     superset_closed: ClassVar[bool] = True
@@ -57,7 +57,7 @@ class KE(Model):
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
         """Both ways to count, and none."""
-        return cls(20.0), cls(15.0, "rows", 3), cls(20.0, "distinct", 3)
+        return cls(20.0), cls(15.0, count="rows", k=3), cls(20.0, count="distinct", k=3)
 
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values, in ascending order."""

@@ -44,9 +44,9 @@ class KPQR(Model):
     p: int
     q: float
     r: float
+    attribute: str | None = None
     reference: str = "all"
     scope: str = "required"
-    attribute: str | None = None
 
     name: ClassVar[str] = "kpqr"
     superset_closed: ClassVar[bool] = False

@@ -44,9 +44,9 @@ class LDiversity(Model):
     """
 
     l: float  # noqa: E741 - the papers' symbol
+    attribute: str | None = None
     variant: str = "distinct"
     c: float | None = None
-    attribute: str | None = None
 
     name: ClassVar[str] = "l_diversity"
     union_closed: ClassVar[bool] = True
@@ -73,11 +73,11 @@ class LDiversity(Model):
         """All variants."""
         return (
             cls(3),
-            cls(2, "entropy"),
-            cls(2.5, "entropy"),
-            cls(2, "recursive", 1.5),
-            cls(3, "recursive", 2.0),
-            cls(1, "recursive", 0.6),
+            cls(2, variant="entropy"),
+            cls(2.5, variant="entropy"),
+            cls(2, variant="recursive", c=1.5),
+            cls(3, variant="recursive", c=2.0),
+            cls(1, variant="recursive", c=0.6),
         )
 
     def bind(self, column: Column | None, n: int) -> Rule:

@@ -40,8 +40,8 @@ class PAlphaSensitive(Model):
 
     p: int
     alpha: float
-    scope: str = "rows"
     attribute: str | None = None
+    scope: str = "rows"
 
     name: ClassVar[str] = "p_alpha_sensitive"
     superset_closed: ClassVar[bool] = True
@@ -56,7 +56,7 @@ class PAlphaSensitive(Model):
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
         """Both scopes."""
-        return cls(2, 1.5), cls(1, 3.0), cls(2, 1.5, "distinct")
+        return cls(2, 1.5), cls(1, 3.0), cls(2, 1.5, scope="distinct")
 
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values, each with its category's weight."""

@@ -40,8 +40,8 @@ class Personalized(Model):
     """
 
     breach: float
-    guard: int | str | Mapping[str, str] | tuple[tuple[str, str], ...] = 1
     attribute: str | None = None
+    guard: int | str | Mapping[str, str] | tuple[tuple[str, str], ...] = 1
 
     name: ClassVar[str] = "personalized"
     superset_closed: ClassVar[bool] = False

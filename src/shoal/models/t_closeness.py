@@ -44,8 +44,8 @@ class TCloseness(Model):
     """
 
     t: float
-    distance: str | None = None
     attribute: str | None = None
+    distance: str | None = None
 
     name: ClassVar[str] = "t_closeness"
     superset_closed: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class TCloseness(Model):
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
         """All distances."""
-        return cls(0.3), cls(0.35, "equal"), cls(0.2, "ordered"), cls(0.25, "hierarchical")
+        return cls(0.3), cls(0.35, distance="equal"), cls(0.2, distance="ordered"), cls(0.25, distance="hierarchical")
 
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values, and compare with the counts of the whole table."""

@@ -1,0 +1,88 @@
+"""auto: choose the algorithm from the policy, the data and the size, and say why.
+
+000's authors wished for a combination of Greedy (small p) and Enhanced (large p); this is it, with more candidates.
+Small tables are worth trying everything on; large ones are judged by a sample, and the winner runs on the whole table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.algorithms import Progress, names, run
+from shoal.errors import ShoalError, UnsupportedError
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules
+from shoal.recode import class_states
+from shoal.space import Measure
+
+# Up to this many records every candidate runs on the whole table; beyond, on a sample of this size first.
+WHOLE = 20_000
+SAMPLE = 5_000
+
+
+def auto(
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress,
+    refined: bool = False,
+) -> Partition:
+    """The candidate with the least loss. `refined` says that a search follows, which makes the start nearly irrelevant."""
+    candidates = suitable(rules, data.n, refined)
+    if len(candidates) == 1:
+        reason = "a refinement follows, so the fastest suitable start is taken" if refined else "the only suitable one"
+        found = run(candidates[0], data, rules, objective=objective, seed=seed, progress=progress)
+        return _noted(found, {"algorithm": candidates[0], "why": reason})
+    whole = data.n <= WHOLE
+    trial = data if whole else data.take(np.sort(np.random.default_rng(seed).choice(data.n, SAMPLE, replace=False)))
+    results: dict[str, Partition] = {}
+    losses: dict[str, float] = {}
+    refused: dict[str, str] = {}
+    for done, name in enumerate(candidates):
+        try:
+            results[name] = run(name, trial, trial.rules(rules.policy), objective=objective, seed=seed)
+            losses[name] = _loss(trial, results[name], objective)
+        except ShoalError as problem:
+            refused[name] = str(problem)
+        progress((done + 1) / (len(candidates) + 1))
+    if not losses:
+        # Nothing worked on the trial: let the most general candidate explain itself on the whole table.
+        return run("mondrian", data, rules, objective=objective, seed=seed, progress=progress)
+    best = min(losses, key=lambda name: (round(losses[name], 12), candidates.index(name)))
+    found = results[best] if whole else run(best, data, rules, objective=objective, seed=seed, progress=progress)
+    where = "all records" if whole else f"a sample of {SAMPLE:,} records"
+    note = {"algorithm": best, "why": f"least {objective} on {where}", "losses": losses, "refused": refused}
+    return _noted(found, note)
+
+
+def suitable(rules: Rules, n: int, refined: bool) -> list[str]:
+    """The candidates for a policy: full-domain algorithms never win on loss and are left out."""
+    there = set(names())
+    if not rules.superset_closed:
+        wanted = ["peel", "mondrian"] if rules.union_closed else ["mondrian"]
+        wanted = wanted[:1] if refined and "peel" in there else wanted
+    elif refined:
+        wanted = ["mondrian"]
+    else:
+        wanted = ["k_member", "mondrian"]
+        if not rules.only_size:
+            # F3: greedy while p-sensitivity is cheap, enhanced when it decides how many classes there can be.
+            wanted = ["greedy_pk", *wanted] if rules.max_classes * rules.k >= 2 * n else ["enhanced_pk", *wanted]
+    found = [name for name in wanted if name in there]
+    if not found:
+        raise UnsupportedError("no algorithm is suitable for this policy.")
+    return found
+
+
+def _loss(data: Microdata, partition: Partition, objective: Measure) -> float:
+    space = data.space(objective)
+    units = space.unit(class_states(data, partition, space))
+    lost = float(units @ partition.sizes) + partition.suppressed * float(space.weights.sum())
+    return lost / (data.n * max(1e-300, float(space.weights.sum())))
+
+
+def _noted(partition: Partition, note: dict[str, object]) -> Partition:
+    return Partition(partition.labels, partition.levels, {**partition.notes, "auto": note})

@@ -1,0 +1,149 @@
+"""SpatialDistance (003, §4; SPEC §4.13): classes of mixed data without taxonomies.
+
+The distance between categories comes from contingency tables: values that are about as frequent as the reference's own,
+among records that share the reference's other values, are near. High-cardinality attributes weigh almost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.algorithms import Progress
+from shoal.algorithms.common import finish, require_one_class
+from shoal.errors import ConfigError, UnsupportedError, did_you_mean
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules
+from shoal.space import Interval, Measure
+
+Ties = Literal["dense", "sequential"]
+Centre = Literal["set", "seed"]
+
+
+def spatial_distance(
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress,
+    ties: Ties = "dense",
+    centre: Centre = "set",
+) -> Partition:
+    """Take the first record in sorted order and the records nearest to the growing class, k at a time.
+
+    `ties="sequential"` ranks equally similar values one after the other; `centre="seed"` keeps the categories of the
+    first record as the class's own. Beyond k a class goes on with the nearest record that lowers its deficit most.
+    """
+    for option, value, kind in (("ties", ties, Ties), ("centre", centre, Centre)):
+        if value not in get_args(kind):
+            raise ConfigError(
+                f"spatial_distance: {option} = {value!r} is not allowed; {did_you_mean(str(value), get_args(kind))}"
+            )
+    flat_rules = rules.flat()
+    if flat_rules is None:
+        raise UnsupportedError("spatial_distance needs a policy whose models all have a compiled form; use mondrian.")
+    require_one_class(rules, "spatial_distance")
+    from shoal.kernels import spatial as kernel
+
+    records = _records(data)
+    scratch, present = kernel.scratch_for(records), np.zeros(int(records.start[-1]), dtype=np.bool_)
+    reference = _reference(records)
+    views, widths = rules.codes(), [view.width for view in rules.views]
+    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    counts = np.zeros(int(offsets[-1]), dtype=np.int32)
+
+    pool = np.argsort(data.codes[:, _sort_column(data)], kind="stable").astype(np.int64)
+    members = np.zeros(data.n, dtype=np.int64)
+    labels = np.full(data.n, -1, dtype=np.int64)
+    classes = 0
+    sequential, by_seed = ties == "sequential", centre == "seed"
+    while len(pool) >= rules.k:
+        taken = np.zeros(len(pool), dtype=np.bool_)
+        grown = kernel.next_class(
+            records, pool, len(pool), rules.k, sequential, by_seed, flat_rules, views, offsets, counts, members, taken,
+            reference, scratch, present,
+        )  # fmt: skip
+        labels[members[:grown]] = classes
+        classes += 1
+        pool = pool[~taken]
+        progress(1 - len(pool) / data.n)
+    _place(data, rules, records, pool, labels, classes, sequential)
+    return finish(data, rules, labels, objective)
+
+
+def _place(
+    data: Microdata,
+    rules: Rules,
+    records: object,
+    pool: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    classes: int,
+    sequential: bool,
+) -> None:
+    """Left-over records join the class with the nearest centre that stays good; the centre follows."""
+    from shoal.kernels import spatial as kernel
+
+    assert isinstance(records, kernel.Records)
+    totals = np.zeros((classes, len(records.size)))
+    known = np.zeros((classes, len(records.size)), dtype=np.int64)
+    holds = np.zeros((classes, int(records.start[-1])), dtype=np.bool_)
+    if len(pool) == 0 or classes == 0:
+        return
+    for r in np.flatnonzero(labels >= 0):
+        c = labels[r]
+        kernel.add(records, kernel.Reference(totals[c], known[c], holds[c]), r)
+    scratch, present = kernel.scratch_for(records), np.zeros(int(records.start[-1]), dtype=np.bool_)
+    everyone = np.arange(data.n, dtype=np.int64)
+    for r in pool:
+        allowed = np.ones(classes, dtype=np.bool_)
+        while True:
+            c = kernel.nearest_class(
+                records, everyone, totals, known, holds, classes, int(r), rules.k, sequential, allowed, scratch, present
+            )
+            if c < 0 or rules.superset_closed or rules.ok(np.append(np.flatnonzero(labels == c), r)):
+                break
+            allowed[c] = False
+        if c >= 0:
+            labels[r] = c
+            kernel.add(records, kernel.Reference(totals[c], known[c], holds[c]), int(r))
+
+
+def _records(data: Microdata):  # type: ignore[no-untyped-def]
+    from shoal.kernels.spatial import Records
+
+    numbers = np.zeros(data.codes.shape)
+    is_number = np.array([isinstance(domain, Interval) and domain.labels is None for domain in data.domains])
+    known = np.ones(data.codes.shape, dtype=np.bool_)
+    for a, domain in enumerate(data.domains):
+        if isinstance(domain, Interval) and is_number[a]:
+            known[:, a] = data.codes[:, a] < domain.missing_code
+            values = domain.values
+            # 003 measures against the range of the original table, not against a declared domain.
+            spread = float(values[-1] - values[0]) if len(values) > 1 else 0.0
+            scaled = values / spread if spread > 0 else np.zeros(len(values))
+            numbers[known[:, a], a] = scaled[data.codes[known[:, a], a]]
+    size = np.array([0 if is_number[a] else domain.size for a, domain in enumerate(data.domains)], dtype=np.int64)
+    return Records(
+        codes=data.codes,
+        numbers=numbers,
+        known=known,
+        is_number=is_number,
+        size=size,
+        start=np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+    )
+
+
+def _reference(records):  # type: ignore[no-untyped-def]
+    from shoal.kernels.spatial import Reference
+
+    d = len(records.size)
+    return Reference(np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(int(records.start[-1]), dtype=np.bool_))
+
+
+def _sort_column(data: Microdata) -> int:
+    distinct = [len(np.unique(data.codes[:, a])) for a in range(data.codes.shape[1])]
+    return int(np.argmax(distinct))
