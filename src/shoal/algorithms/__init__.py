@@ -22,7 +22,7 @@ Progress = Callable[[float], None]
 Algorithm = Callable[..., Partition]
 
 # Rooms that algorithms share; they are not algorithms themselves.
-SHARED = ("common",)
+SHARED = ("common", "features", "levels", "weighting", "xmeans")
 COMMON = ("objective", "seed", "progress")
 
 
@@ -34,7 +34,7 @@ def names() -> list[str]:
 def find(name: str) -> Algorithm:
     """The algorithm of this name."""
     if name not in names():
-        raise ConfigError(f"algorithm = '{name}': no such algorithm; {did_you_mean(name, names())}.")
+        raise ConfigError(f"algorithm = '{name}': no such algorithm; {did_you_mean(name, names())}")
     algorithm: Algorithm = getattr(import_module(f"shoal.algorithms.{name}"), name)
     return algorithm
 
@@ -60,8 +60,8 @@ def run(
     allowed = options_of(name)
     for key in options or {}:
         if key not in allowed:
-            hint = did_you_mean(key, allowed) if allowed else "it takes none"
-            raise ConfigError(f"{name}: no option '{key}'; {hint}.")
+            hint = did_you_mean(key, allowed) if allowed else "it takes none."
+            raise ConfigError(f"{name}: no option '{key}'; {hint}")
     rules.require_feasible()
     return algorithm(data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {}))
 

@@ -30,7 +30,7 @@ def auto(
     progress: Progress,
     refined: bool = False,
 ) -> Partition:
-    """The candidate with the least loss. `refined` says that a search follows, which makes the start nearly irrelevant."""
+    """The candidate with the least loss. `refined` says that a search follows, so the start hardly matters."""
     candidates = suitable(rules, data.n, refined)
     if len(candidates) == 1:
         reason = "a refinement follows, so the fastest suitable start is taken" if refined else "the only suitable one"

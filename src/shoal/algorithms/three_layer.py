@@ -1,0 +1,273 @@
+"""3LayerAnonymizing (001, §IV; SPEC §4.14): weigh the attributes, cluster twice, merge clusters until they satisfy the policy.
+
+Layers 1 and 2 do not depend on p and t, and on k only through `k_pre`; `prepare` runs them once for a whole sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.algorithms import Progress
+from shoal.algorithms.common import finish, require_one_class
+from shoal.algorithms.weighting import Weighting, normalized, weigh
+from shoal.algorithms.xmeans import Criterion, xmeans
+from shoal.errors import ConfigError, did_you_mean
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules, Stats
+from shoal.space import Interval, Measure, Space
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Merging = Literal["nearest", "loss"]
+Outliers = Literal["rescue", "suppress"]
+
+# A weight of zero would let an attribute vanish from the distance altogether.
+LEAST_WEIGHT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Layers 1 and 2: the weights, and where each record ended up (`part` 1 = D1, 21 = D21, 22 = D22)."""
+
+    weights: Floats
+    order: tuple[int, ...]
+    part: Labels
+    cluster: Labels
+    group: Labels
+    features: Floats
+
+
+def three_layer(
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress,
+    weighting: Weighting = "chi_squared",
+    label: str | None = None,
+    kmin: int = 3,
+    kmax: int = 60,
+    k_pre: int | None = None,
+    m1: int | None = None,
+    criterion: Criterion = "bic",
+    merging: Merging = "nearest",
+    outliers: Outliers = "rescue",
+    preparation: Preparation | None = None,
+) -> Partition:
+    """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least, F7).
+
+    Records that fit into no large cluster are outliers: `"suppress"` removes them as 001 does when they are no good class of
+    their own, `"rescue"` lets them join the cheapest class that stays good.
+    """
+    for option, value, kind in (("merging", merging, Merging), ("outliers", outliers, Outliers)):
+        if value not in get_args(kind):
+            raise ConfigError(
+                f"three_layer: {option} = {value!r} is not allowed; {did_you_mean(value, get_args(kind))}"
+            )
+    require_one_class(rules, "three_layer")
+    ready = preparation or prepare(
+        data,
+        k=k_pre or rules.k,
+        seed=seed,
+        weighting=weighting,
+        label=label,
+        kmin=kmin,
+        kmax=kmax,
+        m1=m1,
+        criterion=criterion,
+    )
+    progress(0.6)
+    bags = Bags(data, rules, ready, data.space(objective), merging)
+    bags.settle(bags.of_part(1), by_group=True)
+    bags.settle(bags.of_part(21), by_group=False)
+    bags.settle(bags.all(), by_group=False)
+    labels = bags.labels()
+    left = np.flatnonzero(ready.part == 22)
+    if len(left) and rules.ok(left):
+        labels[left] = labels.max() + 1
+    if outliers == "rescue":
+        return finish(data, rules, labels, objective)
+    return _released(data, rules, labels, ready, objective, merging)
+
+
+def prepare(
+    data: Microdata,
+    *,
+    k: int,
+    seed: int = 0,
+    weighting: Weighting = "chi_squared",
+    label: str | None = None,
+    kmin: int = 3,
+    kmax: int = 60,
+    m1: int | None = None,
+    criterion: Criterion = "bic",
+) -> Preparation:
+    """Layers 1 and 2 with the size threshold k; for a sweep over several k take the largest (F15)."""
+    weights = normalized(weigh(data, label, weighting))
+    distinct = np.array([len(np.unique(data.codes[:, a])) for a in range(len(data.domains))], dtype=np.float64)
+    scores = weights + 1 - (normalized(distinct) if distinct.max() > distinct.min() else np.zeros(len(distinct)))
+    order = sorted(range(len(scores)), key=lambda a: (-scores[a], a))
+    chosen = order[: m1 or -(-len(order) // 2)]
+
+    def cluster(records: Labels, attributes: list[int], least: int, most: int) -> Labels:
+        rows, inverse, counts = np.unique(
+            data.codes[records][:, attributes], axis=0, return_inverse=True, return_counts=True
+        )
+        points = features(data, rows, attributes, weights)
+        found = xmeans(points, counts.astype(np.float64), least=least, most=most, seed=seed, criterion=criterion)
+        return np.asarray(found[inverse.ravel()])
+
+    everyone = np.arange(data.n)
+    level1 = cluster(everyone, chosen, kmin, kmax)
+    sizes = np.bincount(level1)
+    part = np.where(sizes[level1] >= k, 1, 22).astype(np.int64)
+    group = np.where(part == 1, level1, -1)
+    sub = np.full(data.n, -1, dtype=np.int64)
+    made = 0
+    for c in np.flatnonzero(sizes >= k):
+        records = np.flatnonzero(level1 == c)
+        most = min(10, len(records) // (2 * k))
+        inner = np.zeros(len(records), dtype=np.int64)
+        if len(records) >= 4 and most >= 2:
+            inner = cluster(records, order[: len(chosen) + 1], 2, most)
+        sub[records] = made + inner
+        made += int(inner.max()) + 1
+    attributes = list(chosen)
+    while len(attributes) > 1 and np.count_nonzero(part == 22) >= k:
+        attributes.pop()
+        records = np.flatnonzero(part == 22)
+        found = cluster(records, attributes, kmin, kmax)
+        large = np.bincount(found) >= k
+        moved = large[found]
+        part[records[moved]] = 21
+        sub[records[moved]] = made + found[moved]
+        made += int(found.max()) + 1
+    return Preparation(
+        weights, tuple(order), part, sub, group, features(data, data.codes, list(range(len(order))), weights)
+    )
+
+
+def features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats) -> Floats:
+    """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the root of the weight."""
+    blocks = []
+    for position, a in enumerate(attributes):
+        domain, column = data.domains[a], codes[:, position]
+        scale = np.sqrt(max(float(weights[a]), LEAST_WEIGHT))
+        if isinstance(domain, Interval) and len(domain.values):
+            spread = domain.values[-1] - domain.values[0]
+            scaled = (domain.values - domain.values[0]) / spread if spread > 0 else np.zeros(len(domain.values))
+            known = column < domain.missing_code
+            numbers = np.append(scaled, scaled.mean())[np.minimum(column, len(scaled))]
+            blocks.append(
+                scale * np.stack([numbers, ~known], axis=1) if domain.has_missing else scale * numbers[:, None]
+            )
+        else:
+            blocks.append(scale / np.sqrt(2) * np.eye(domain.size)[column])
+    return np.concatenate(blocks, axis=1)
+
+
+class Bags:
+    """Layer 3: clusters as bags of records that can be merged; sums and histograms are kept, not records."""
+
+    def __init__(self, data: Microdata, rules: Rules, ready: Preparation, space: Space, merging: Merging) -> None:
+        self.rules, self.space, self.merging = rules, space, merging
+        found = Partition.compact(np.where(ready.part == 22, -1, ready.cluster))
+        self.records = found.labels.astype(np.int64)
+        self.parent = np.arange(found.classes)
+        stats = rules.stats(self.records, found.classes)
+        self.sizes, self.counts = stats.sizes.copy(), [counts.copy() for counts in stats.counts]
+        self.sums = np.zeros((found.classes, ready.features.shape[1]))
+        np.add.at(self.sums, found.labels[found.order], ready.features[found.order])
+        self.states = space.states(data.codes, found.order, found.starts)
+        first = found.order[found.starts]
+        self.part, self.group = ready.part[first], ready.group[first]
+
+    def all(self) -> Labels:
+        """Every bag that still stands."""
+        return np.flatnonzero(self.parent == np.arange(len(self.parent)))
+
+    def of_part(self, part: int) -> Labels:
+        """The standing bags of D1 or D21."""
+        standing = self.all()
+        return standing[self.part[standing] == part]
+
+    def deficits(self, bags: Labels) -> Floats:
+        """How far these bags are from good."""
+        return self.rules.deficit(Stats(self.sizes[bags], tuple(counts[bags] for counts in self.counts)))
+
+    def settle(self, bags: Labels, *, by_group: bool) -> None:
+        """Merge failing bags, smallest first, with the nearest bag of the same level-1 cluster, else with any of these."""
+        while len(bags) > 1:
+            failing = bags[self.deficits(bags) > 0]
+            if len(failing) == 0:
+                return
+            worst = int(failing[np.lexsort((failing, self.sizes[failing]))[0]])
+            others = bags[bags != worst]
+            same = others[self.group[others] == self.group[worst]] if by_group else others
+            self.merge(worst, self.choose(worst, same if len(same) else others))
+            bags = bags[bags != worst]
+
+    def choose(self, worst: int, others: Labels) -> int:
+        """Nearest by centroid; with `merging="loss"` the cheapest among those that lower the total deficit."""
+        if self.merging == "loss":
+            union = Stats(
+                self.sizes[others] + self.sizes[worst], tuple(counts[others] + counts[worst] for counts in self.counts)
+            )
+            before = self.deficits(others) + self.deficits(np.array([worst]))[0]
+            helpful = self.rules.deficit(union) < before - 1e-12
+            pool = others[helpful] if helpful.any() else others
+            return int(pool[np.argmin(self.added(worst, pool))])
+        centres = self.sums[others] / self.sizes[others][:, None]
+        own = self.sums[worst] / self.sizes[worst]
+        return int(others[np.argmin(((centres - own) ** 2).sum(axis=1))])
+
+    def added(self, worst: int, others: Labels) -> Floats:
+        """Loss that each merge would add."""
+        joined = np.array([self.joined(worst, int(o)) for o in others])
+        units = self.space.unit(joined) * (self.sizes[others] + self.sizes[worst])
+        return units - self.space.unit(self.states[others]) * self.sizes[others]
+
+    def joined(self, a: int, b: int) -> NDArray[np.int64]:
+        """The state of two bags together."""
+        state = self.states[a].copy()
+        for position, domain in enumerate(self.space.domains):
+            begin, end = int(self.space.slots[position]), int(self.space.slots[position + 1])
+            if hasattr(domain, "words"):
+                state[begin:end] |= self.states[b][begin:end]
+            else:
+                state[begin] = min(state[begin], self.states[b][begin])
+                state[begin + 1] = max(state[begin + 1], self.states[b][begin + 1])
+        return state
+
+    def merge(self, gone: int, into: int) -> None:
+        """Empty one bag into another."""
+        self.states[into] = self.joined(gone, into)
+        self.parent[self.parent == gone] = into
+        self.sizes[into] += self.sizes[gone]
+        self.sums[into] += self.sums[gone]
+        for counts in self.counts:
+            counts[into] += counts[gone]
+
+    def labels(self) -> Labels:
+        """The bag of each record, -1 for the outliers."""
+        return np.asarray(np.append(self.parent, -1)[self.records])
+
+
+def _released(
+    data: Microdata, rules: Rules, labels: Labels, ready: Preparation, objective: Measure, merging: Merging
+) -> Partition:
+    """Suppress what is left; the table's distributions moved with it, so test again and merge on (SPEC §4.14 E)."""
+    kept = np.flatnonzero(labels >= 0)
+    rest = data.take(kept)
+    again = rest.rules(rules.policy)
+    require_one_class(again, "three_layer")
+    settled = finish(rest, again, labels[kept], objective)
+    full = np.full(data.n, -1, dtype=np.int64)
+    full[kept] = settled.labels
+    return Partition.compact(full, notes={"outliers": int(data.n - len(kept))})

@@ -1,0 +1,127 @@
+"""The three layers of 001: weights, x-means, merging, outliers, and one preparation for a whole sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference import three_layer as naive
+from tests.tables import random_table
+
+import shoal
+from shoal.algorithms import run
+from shoal.algorithms.three_layer import Bags, prepare
+from shoal.algorithms.weighting import chi_squared, contingency, cramers_v, information_gain, weigh
+from shoal.algorithms.xmeans import score, xmeans
+from shoal.errors import ConfigError
+from shoal.policy import Policy
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"), [([[10, 20], [20, 10]], 20 / 3), ([[10, 0], [0, 10]], 20), ([[5, 5], [5, 5]], 0)]
+)
+def test_g35_chi_squared(table: list[list[int]], expected: float) -> None:
+    assert chi_squared(np.array(table, dtype=float)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("points", "one", "two"),
+    [([0, 1, 10, 11], -13.5951, -8.8346), ([0, 1, 2, 3], -7.5837, -8.8346), (np.arange(10) / 10, -4.0440, -6.2816)],
+)
+def test_g34_bic(points: list[float], one: float, two: float) -> None:
+    column, ones = np.array(points, dtype=float)[:, None], np.ones(len(points))
+    halves = (np.arange(len(points)) >= len(points) / 2).astype(np.int64)
+    whole = np.zeros(len(points), dtype=np.int64)
+    assert score(column, ones, whole) == pytest.approx(one, abs=5e-5)
+    assert score(column, ones, halves) == pytest.approx(two, abs=5e-5)
+    assert naive.bic([column[halves == 0].tolist(), column[halves == 1].tolist()]) == pytest.approx(two, abs=5e-5)
+    assert (xmeans(column, ones, least=1, most=2, seed=0).max() == 1) == (two > one)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_equal_the_naive_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(0, 6, 80), rng.integers(0, 4, 80)
+    table = contingency(rows, columns)
+    assert chi_squared(table) == pytest.approx(naive.chi_squared(rows.tolist(), columns.tolist()))
+    assert 0 <= cramers_v(table) <= 1
+    assert 0 <= information_gain(table) <= 1
+
+
+def test_equal_rows_are_clustered_once() -> None:
+    rng = np.random.default_rng(3)
+    points = 0.1 * rng.uniform(size=(30, 2)) + np.repeat([[0, 0], [9, 9], [0, 9]], 10, axis=0)
+    copies = rng.integers(1, 4, 30)
+    light = xmeans(points, copies.astype(float), least=1, most=10, seed=0)
+    assert light.max() + 1 == 3
+    assert score(points, copies.astype(float), light) == pytest.approx(
+        score(np.repeat(points, copies, axis=0), np.ones(copies.sum()), np.repeat(light, copies))
+    )
+
+
+def test_clusters_stay_between_least_and_most() -> None:
+    points = np.random.default_rng(1).uniform(size=(200, 2))
+    for least, most in [(2, 5), (3, 3), (1, 60)]:
+        found = xmeans(points, np.ones(200), least=least, most=most, seed=2)
+        assert least <= found.max() + 1 <= most
+        first = xmeans(points, np.ones(200), least=least, most=least, seed=2)
+        assert score(points, np.ones(200), found) >= score(points, np.ones(200), first) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("part", [1, 21])
+def test_merging_equals_the_naive_twin(seed: int, part: int) -> None:
+    data = random_table(seed, n=120)
+    policy = shoal.KAnonymity(4) & shoal.PSensitive(3)
+    rules = data.rules(policy)
+    ready = prepare(data, k=4, seed=seed, kmax=12)
+    bags = Bags(data, rules, ready, data.space("ncp"), "nearest")
+    mine = bags.of_part(part)
+    before = [np.flatnonzero(bags.records == bag).tolist() for bag in mine]
+    groups = bags.group[mine].tolist()
+    bags.settle(mine, by_group=part == 1)
+    expected = naive.merge(before, groups, ready.features.tolist(), lambda m: rules.ok(np.array(m)), part == 1)
+    labels = bags.labels()
+    found = {frozenset(np.flatnonzero(labels == bag).tolist()) for bag in bags.of_part(part)}
+    assert found == {frozenset(cluster) for cluster in expected if cluster}
+
+
+@pytest.mark.parametrize("merging", ["nearest", "loss"])
+@pytest.mark.parametrize("weighting", ["chi_squared", "cramers_v", "information_gain", "uniform"])
+def test_policies_hold(merging: str, weighting: str) -> None:
+    data = random_table(11, n=150)
+    rules = data.rules(shoal.KAnonymity(3) & shoal.PPlusSensitive(2) & shoal.TCloseness(0.4))
+    found = run("three_layer", data, rules, options={"merging": merging, "weighting": weighting, "kmax": 15})
+    assert found.suppressed == 0
+    assert rules.deficits(found.labels, found.classes).max() == 0
+
+
+def test_suppressed_outliers_leave_a_table_that_holds_by_itself() -> None:
+    data = random_table(5, n=200)
+    policy = shoal.KAnonymity(6) & shoal.TCloseness(0.3)
+    found = run("three_layer", data, data.rules(policy), options={"outliers": "suppress", "kmax": 30})
+    kept = np.flatnonzero(found.labels >= 0)
+    again = data.take(kept).rules(policy)
+    assert again.deficits(found.labels[kept], found.classes).max() == 0
+    release = shoal.anonymize(data, policy, algorithm="three_layer", outliers="suppress", kmax=30, suppressed="drop")
+    assert release.masked.height == len(kept)
+
+
+def test_one_preparation_serves_a_sweep() -> None:
+    data = random_table(7, n=200)
+    ready = prepare(data, k=8, seed=1)
+    for k in (2, 4, 8):
+        rules = data.rules(Policy((shoal.KAnonymity(k),)))
+        cached = run("three_layer", data, rules, options={"preparation": ready})
+        alone = run("three_layer", data, rules, seed=1, options={"k_pre": 8})
+        assert np.array_equal(cached.labels, alone.labels)
+
+
+def test_without_a_sensitive_attribute_all_weigh_alike() -> None:
+    data = random_table(2, n=30, sensitive=0)
+    assert weigh(data, None).tolist() == [1.0] * len(data.domains)
+
+
+def test_unknown_options_are_named() -> None:
+    data = random_table(2, n=30)
+    with pytest.raises(ConfigError, match="did you mean 'nearest'"):
+        run("three_layer", data, data.rules(Policy((shoal.KAnonymity(2),))), options={"merging": "neerest"})
