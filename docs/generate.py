@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from docs.errors_page import PAGE, errors_page
+
 from shoal.policy import json_schema
 
 ROOT = Path(__file__).parent.parent

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from tests.tables import rt7
 
 import shoal
 from shoal.measures.loss import measure
 from shoal.recode import class_states, generalize
-from tests.tables import rt7
 
 PA = [[0, 1], [2, 3], [4, 5, 6]]
 PB = [[0, 1, 4, 6], [2, 3, 5]]
@@ -33,9 +33,7 @@ def test_g1_unit_costs() -> None:
     assert units.tolist() == [exactly(Fraction(21, 10)), exactly(Fraction(5, 3)), exactly(Fraction(19, 10))]
 
 
-@pytest.mark.parametrize(
-    ("classes", "il"), [(PA, Fraction(397, 30)), (PB, Fraction(67, 5)), (PC, Fraction(389, 30))]
-)
+@pytest.mark.parametrize(("classes", "il"), [(PA, Fraction(397, 30)), (PB, Fraction(67, 5)), (PC, Fraction(389, 30))])
 def test_g2_information_loss(classes: list[list[int]], il: Fraction) -> None:
     assert measure(rt7(), partition(classes)).il == exactly(il)
 

@@ -81,13 +81,25 @@ def test_dropping_missing_is_counted() -> None:
 @pytest.mark.parametrize(
     ("change", "schema", "message"),
     [
-        ({"age": ["30", "x1", "17", "x2"]}, {"age": {"role": "quasi", "kind": "number"}}, r"'age', record 2: 'x1' is not a number \(2 such"),
-        ({"seen": ["2024-01-01", "2024-02-30", None, None]}, {"seen": {"role": "quasi", "kind": "date"}}, "record 2: '2024-02-30' is not a date"),
+        (
+            {"age": ["30", "x1", "17", "x2"]},
+            {"age": {"role": "quasi", "kind": "number"}},
+            r"'age', record 2: 'x1' is not a number \(2 such",
+        ),
+        (
+            {"seen": ["2024-01-01", "2024-02-30", None, None]},
+            {"seen": {"role": "quasi", "kind": "date"}},
+            "record 2: '2024-02-30' is not a date",
+        ),
         ({"age": [1.0, float("inf"), 2.0, 3.0]}, {}, "holds inf in row 2"),
         ({"age": [2**60, 2**60 + 1, 3, 4]}, {"age": {"role": "quasi"}}, "beyond 2"),
         ({"age": [1, 2, 3, 130]}, {}, "130 lies outside the declared domain"),
         ({"job": [None, None, None, None]}, {}, "'job' has no values at all"),
-        ({"job": ["a", "b", "b", "c"]}, {"job": {"role": "quasi", "taxonomy": {"rows": [["a", "*"], ["c", "*"]]}}}, r"does not know 'b' \(2 records\)"),
+        (
+            {"job": ["a", "b", "b", "c"]},
+            {"job": {"role": "quasi", "taxonomy": {"rows": [["a", "*"], ["c", "*"]]}}},
+            r"does not know 'b' \(2 records\)",
+        ),
     ],
 )
 def test_bad_values_are_named(change: dict[str, Any], schema: dict[str, Any], message: str) -> None:
@@ -112,8 +124,17 @@ def test_undeclared_and_unknown_columns() -> None:
 
 def test_automatic_taxonomies_build() -> None:
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"x": rng.integers(0, 500, 300), "c": rng.choice(list("abcdefghij"), 300), "d": rng.choice(list("pqr"), 300)})
-    data = Microdata.from_frame(frame, {"x": {"role": "quasi", "taxonomy": "auto"}, "c": {"role": "quasi", "taxonomy": "auto"}, "d": {"role": "quasi"}})
+    frame = pl.DataFrame(
+        {"x": rng.integers(0, 500, 300), "c": rng.choice(list("abcdefghij"), 300), "d": rng.choice(list("pqr"), 300)}
+    )
+    data = Microdata.from_frame(
+        frame,
+        {
+            "x": {"role": "quasi", "taxonomy": "auto"},
+            "c": {"role": "quasi", "taxonomy": "auto"},
+            "d": {"role": "quasi"},
+        },
+    )
     assert isinstance(data.domains[0], Tree) and isinstance(data.domains[1], Tree)
     assert data.domains[0].taxonomy.levels > 2
 

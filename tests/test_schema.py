@@ -53,7 +53,11 @@ def test_written_and_read_again_it_is_the_same() -> None:
 @pytest.mark.parametrize(
     ("line", "replacement", "message"),
     [
-        ('role = "sensitive"', 'role = "secret"', r"line 15: attributes.diagnosis.role = 'secret' is not allowed; allowed: identifier"),
+        (
+            'role = "sensitive"',
+            'role = "secret"',
+            r"line 15: attributes.diagnosis.role = 'secret' is not allowed; allowed: identifier",
+        ),
         ('role = "sensitive"', 'role = "sensitiv"', "did you mean 'sensitive'"),
         ("weight = 2.0", "wieght = 2.0", r"line 12: attributes.zip.wieght: no such key; did you mean 'weight'"),
         ("weight = 2.0", "weight = -1", r"attributes.zip.weight = -1 is not allowed"),

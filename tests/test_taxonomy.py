@@ -101,9 +101,7 @@ class TestTree:
         assert tree.height[tree.node("Bachelors")] == 1
 
     def test_node_refuses_labels_in_two_branches(self) -> None:
-        tree = Taxonomy.from_rows(
-            [("x", "other", "A", "*"), ("y", "other", "B", "*"), ("z", "other", "B", "*")]
-        )
+        tree = Taxonomy.from_rows([("x", "other", "A", "*"), ("y", "other", "B", "*"), ("z", "other", "B", "*")])
         assert tree.leaves == 3
         with pytest.raises(ConfigError, match="'other' names nodes in different branches"):
             tree.node("other")
@@ -459,9 +457,7 @@ class TestDates:
 
     def test_quarters_hold_three_months(self) -> None:
         tree = from_dates([f"2020-{month:02d}-15" for month in range(1, 13)], ["quarter"])
-        assert [tree.path(code)[1] for code in range(12)] == [
-            f"2020-Q{q}" for q in (1, 2, 3, 4) for _ in "abc"
-        ]
+        assert [tree.path(code)[1] for code in range(12)] == [f"2020-Q{q}" for q in (1, 2, 3, 4) for _ in "abc"]
 
     @pytest.mark.parametrize("units", [[], ["year", "month"], ["week"], ["year", "year"]])
     def test_units(self, units: list[str]) -> None:
@@ -553,9 +549,7 @@ class TestAutoCategories:
         tree = auto_categories(labels, np.eye(5)[kinds], np.full(3000, 50))
         assert tree.leaves == 3000
         tops = {tree.path(tree.code(label))[-2] for label in labels}
-        by_kind = [
-            {tree.path(tree.code(labels[p]))[-2] for p in np.flatnonzero(kinds == k)} for k in range(5)
-        ]
+        by_kind = [{tree.path(tree.code(labels[p]))[-2] for p in np.flatnonzero(kinds == k)} for k in range(5)]
         assert 2 <= len(tops) <= 5
         assert all(len(top) == 1 for top in by_kind)
 

@@ -43,7 +43,9 @@ def test_one_changed_cell_is_found_and_its_class_named() -> None:
 
 
 def test_missing_is_a_value_that_tells_records_apart() -> None:
-    labels, groups = derive_classes(GOOD.with_columns(zip=pl.Series(["41***", "41***", None, None, None])), ["age", "zip"])
+    labels, groups = derive_classes(
+        GOOD.with_columns(zip=pl.Series(["41***", "41***", None, None, None])), ["age", "zip"]
+    )
     assert labels.tolist() == [0, 0, 1, 2, 2]
     assert groups.height == 3
 
@@ -72,5 +74,7 @@ def test_a_quasi_identifier_that_is_gone_is_named() -> None:
 
 
 def test_interval_columns_are_read_as_one_quasi_identifier() -> None:
-    masked = GOOD.drop("age").with_columns(age_min=pl.Series([20, 20, 20, 40, 40]), age_max=pl.Series([29, 29, 29, 40, 40]))
+    masked = GOOD.drop("age").with_columns(
+        age_min=pl.Series([20, 20, 20, 40, 40]), age_max=pl.Series([29, 29, 29, 40, 40])
+    )
     assert verify(masked, two_and_two(), SCHEMA).classes == 2

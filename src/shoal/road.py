@@ -15,18 +15,17 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.algorithms import Progress, run
-from shoal.errors import InternalError, VerificationError
+from shoal.errors import InternalError, UnsupportedError, VerificationError
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
 from shoal.recode import Intervals, class_states
+from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
 from shoal.space import Measure, Space, States, Tree
 from shoal.verifier import verify
-
-Refine = bool | Literal["fast", "thorough"] | float
 
 
 def anonymize(
@@ -35,7 +34,7 @@ def anonymize(
     *,
     algorithm: str = "auto",
     objective: Measure = "ncp",
-    refine: Refine = True,
+    refine: Effort = True,
     seed: int = 0,
     recode: Literal["generalize", "microaggregate"] = "generalize",
     intervals: Intervals = "text",
@@ -48,7 +47,12 @@ def anonymize(
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
     rules = data.rules(policy)
     rules.require_feasible()
+    if algorithm == "auto":
+        options = {**options, "refined": bool(refine)}
     partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=progress, options=options)
+    require_publishable(rules, partition, drop=suppressed == "drop")
+    if refine:
+        partition = refined(data, rules, partition, objective=objective, effort=refine, seed=seed, progress=progress)
     partition, states = published_classes(data, partition, rules, data.space(objective))
     secret = fingerprint(data.frame)
     masked = mask(
@@ -90,6 +94,23 @@ def anonymize(
         data,
         partition,
     )
+
+
+def require_publishable(rules: Rules, partition: Partition, *, drop: bool) -> None:
+    """Suppressed records that stay are a class like any other; those that leave move the table's distributions."""
+    away = np.flatnonzero(partition.labels < 0)
+    if len(away) == 0:
+        return
+    if not drop and not rules.ok(away):
+        raise UnsupportedError(
+            f"{len(away)} records were suppressed and are too few or too alike to be a class of their own; "
+            'leave them out with suppressed = "drop", or use an algorithm that suppresses none.'
+        )
+    if drop and not rules.superset_closed and partition.notes.get("outliers") is None:
+        raise UnsupportedError(
+            "This policy compares classes with the whole table, which changes when suppressed records are left out; "
+            'publish them masked with suppressed = "mask", or use an algorithm that suppresses none.'
+        )
 
 
 def published_classes(data: Microdata, partition: Partition, rules: Rules, space: Space) -> tuple[Partition, States]:

@@ -6,7 +6,7 @@ among records that share the reference's other values, are near. High-cardinalit
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.space import Interval, Measure
+
+if TYPE_CHECKING:
+    from shoal.kernels.spatial import Records, Reference
 
 Ties = Literal["dense", "sequential"]
 Centre = Literal["set", "seed"]
@@ -78,7 +81,7 @@ def spatial_distance(
 def _place(
     data: Microdata,
     rules: Rules,
-    records: object,
+    records: Records,
     pool: NDArray[np.int64],
     labels: NDArray[np.int64],
     classes: int,
@@ -87,13 +90,12 @@ def _place(
     """Left-over records join the class with the nearest centre that stays good; the centre follows."""
     from shoal.kernels import spatial as kernel
 
-    assert isinstance(records, kernel.Records)
     totals = np.zeros((classes, len(records.size)))
     known = np.zeros((classes, len(records.size)), dtype=np.int64)
     holds = np.zeros((classes, int(records.start[-1])), dtype=np.bool_)
     if len(pool) == 0 or classes == 0:
         return
-    for r in np.flatnonzero(labels >= 0):
+    for r in np.flatnonzero(labels >= 0).tolist():
         c = labels[r]
         kernel.add(records, kernel.Reference(totals[c], known[c], holds[c]), r)
     scratch, present = kernel.scratch_for(records), np.zeros(int(records.start[-1]), dtype=np.bool_)
@@ -112,7 +114,7 @@ def _place(
             kernel.add(records, kernel.Reference(totals[c], known[c], holds[c]), int(r))
 
 
-def _records(data: Microdata):  # type: ignore[no-untyped-def]
+def _records(data: Microdata) -> Records:
     from shoal.kernels.spatial import Records
 
     numbers = np.zeros(data.codes.shape)
@@ -137,7 +139,7 @@ def _records(data: Microdata):  # type: ignore[no-untyped-def]
     )
 
 
-def _reference(records):  # type: ignore[no-untyped-def]
+def _reference(records: Records) -> Reference:
     from shoal.kernels.spatial import Reference
 
     d = len(records.size)

@@ -195,7 +195,7 @@ class Bags:
     def of_part(self, part: int) -> Labels:
         """The standing bags of D1 or D21."""
         standing = self.all()
-        return standing[self.part[standing] == part]
+        return np.asarray(standing[self.part[standing] == part])
 
     def deficits(self, bags: Labels) -> Floats:
         """How far these bags are from good."""
@@ -231,7 +231,7 @@ class Bags:
         """Loss that each merge would add."""
         joined = np.array([self.joined(worst, int(o)) for o in others])
         units = self.space.unit(joined) * (self.sizes[others] + self.sizes[worst])
-        return units - self.space.unit(self.states[others]) * self.sizes[others]
+        return np.asarray(units - self.space.unit(self.states[others]) * self.sizes[others])
 
     def joined(self, a: int, b: int) -> NDArray[np.int64]:
         """The state of two bags together."""
@@ -243,7 +243,7 @@ class Bags:
             else:
                 state[begin] = min(state[begin], self.states[b][begin])
                 state[begin + 1] = max(state[begin + 1], self.states[b][begin + 1])
-        return state
+        return np.asarray(state)
 
     def merge(self, gone: int, into: int) -> None:
         """Empty one bag into another."""

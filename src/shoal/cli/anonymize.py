@@ -57,7 +57,9 @@ def refuse_existing(output: Path, force: bool) -> None:
     if not output.parent.is_dir():
         raise InputError(f"The folder '{output.parent}' does not exist; make it first.")
     if not os.access(output.parent, os.W_OK):
-        raise InputError(f"The folder '{output.parent}' cannot be written to; change its permissions or choose another.")
+        raise InputError(
+            f"The folder '{output.parent}' cannot be written to; change its permissions or choose another."
+        )
 
 
 def load(configuration: Configuration, path: Path | None = None) -> Microdata:

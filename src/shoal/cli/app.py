@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, demo, doctor, init, verify
+from shoal.cli import anonymize, compare, demo, doctor, init, reproduce, verify
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -32,4 +32,6 @@ app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("anonymize")(anonymize.anonymize)
 app.command("verify")(verify.verify)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("doctor")(doctor.doctor)
