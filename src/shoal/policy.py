@@ -158,7 +158,7 @@ class Rules:
         for rule in self.rules:
             reason = rule.infeasible()
             if reason:
-                raise InfeasibleError(reason[0].upper() + reason[1:] + ".", witness=rule.attribute)
+                raise InfeasibleError(f"{reason}.", witness=rule.attribute)
 
     def stats(self, labels: NDArray[Any], classes: int) -> Stats:
         """Sizes and histograms of all classes of a labelling; label -1 is nobody's."""
