@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.space import SUPPRESSED, Interval, Set, Space, States, Tree
+from shoal.space import SUPPRESSED, Domain, Interval, Set, Space, States, Tree
+from shoal.taxonomy import Taxonomy
 
 Intervals = Literal["text", "columns", "midpoint"]
 
@@ -27,6 +29,26 @@ def class_states(data: Microdata, partition: Partition, space: Space) -> States:
             states[:, slot] = domain.taxonomy.first[nodes]
             states[:, slot + 1] = domain.taxonomy.last[nodes]
     return states
+
+
+def cellwise(data: Microdata) -> Microdata:
+    """The same table where every value is published as it is or not at all: local suppression.
+
+    Each domain becomes a taxonomy of its values under one root `*`, so the `il` of a partition is the number of cells that
+    are blanked, and minimising it is minimal local suppression. A missing value is a value like any other.
+    """
+    return replace(data, domains=tuple(_flat(domain) for domain in data.domains))
+
+
+def _flat(domain: Domain) -> Tree:
+    if isinstance(domain, Interval):
+        labels = [domain.text(code) for code in range(len(domain.values))]
+    elif isinstance(domain, Tree):
+        labels = list(domain.taxonomy.labels[: domain.size - domain.has_missing])
+    else:
+        labels = list(domain.labels)
+    flat = Taxonomy.from_rows([(label, SUPPRESSED) for label in labels])
+    return Tree(flat.with_missing() if domain.has_missing else flat, domain.has_missing)
 
 
 def generalize(

@@ -21,7 +21,7 @@ from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
-from shoal.recode import Intervals, class_states
+from shoal.recode import Intervals, cellwise, class_states
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
 from shoal.space import Measure, Space, States, Tree
@@ -36,7 +36,7 @@ def anonymize(
     objective: Measure = "ncp",
     refine: Effort = True,
     seed: int = 0,
-    recode: Literal["generalize", "microaggregate"] = "generalize",
+    recode: Literal["generalize", "microaggregate", "suppress"] = "generalize",
     intervals: Intervals = "text",
     order: Literal["shuffle", "keep"] = "shuffle",
     suppressed: Literal["mask", "drop"] = "mask",
@@ -45,6 +45,8 @@ def anonymize(
 ) -> Release:
     """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed."""
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
+    if recode == "suppress":
+        data, objective = cellwise(data), "il"
     rules = data.rules(policy)
     rules.require_feasible()
     if algorithm == "auto":

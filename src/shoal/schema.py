@@ -98,7 +98,9 @@ class Publication(_Strict):
     """How the release looks."""
 
     order: Literal["shuffle", "keep"] = "shuffle"
-    recode: Literal["generalize", "microaggregate"] = "generalize"
+    recode: Literal["generalize", "microaggregate", "suppress"] = Field(
+        "generalize", description="Intervals and nodes; means and modes; or single cells blanked, as few as possible."
+    )
     intervals: Literal["text", "columns", "midpoint"] = "text"
     suppressed: Literal["mask", "drop"] = Field("mask", description="Suppressed records: starred, or left out.")
 
