@@ -1,0 +1,392 @@
+"""What several algorithms do: grow classes, place left-over records, merge classes that fail, check the result.
+
+Every algorithm may hand its labels to `finish`: records without a class (label -1) join the cheapest class that stays
+good, classes that are not good are merged until they are (SPEC §11). That ends well whenever one class with all the
+records is good, which `require_one_class` finds out before any work is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import ConfigError, InfeasibleError, InternalError, UnsupportedError, did_you_mean
+from shoal.microdata import Microdata
+from shoal.models import CompiledKind
+from shoal.partition import Partition
+from shoal.policy import Rules, Stats
+from shoal.space import Measure, Space
+
+if TYPE_CHECKING:
+    from shoal.kernels.greedy import Needs, Others
+    from shoal.kernels.pool import Pool
+    from shoal.kernels.space import FlatSpace
+
+Labels = NDArray[np.int64]
+Records = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Progress = Callable[[float], None]
+
+TICKS = 2.0**40
+PASSES = 2
+TRIED_FIRST = 16
+WEIGHTS = ("equal", "inverse_cardinality")
+
+
+def require_one_class(rules: Rules, algorithm: str) -> None:
+    """Refuse policies that merging cannot reach: not even all records together are a good class."""
+    if rules.ok(np.arange(rules.n)):
+        return
+    deficits = rules.rule_deficits(rules.stats_of(np.arange(rules.n)))[:, 0]
+    worst = next(rule for rule, deficit in zip(rules.rules, deficits, strict=True) if deficit > 0)
+    if worst.model.union_closed:
+        # Good classes merged are good, so a good partition would make the whole table good.
+        raise InfeasibleError(
+            f"No release of this table can satisfy {worst}: not even one class with all {rules.n} records does; "
+            "weaken the model or change the table.",
+            witness=worst.attribute,
+        )
+    raise UnsupportedError(
+        f"{algorithm} repairs classes by merging them, and one class with all {rules.n} records does not satisfy {worst}; "
+        "weaken the model or take the algorithm mondrian."
+    )
+
+
+def grow_classes(
+    data: Microdata,
+    rules: Rules,
+    space: Space,
+    *,
+    first: int,
+    start_there: bool,
+    diverse_first: bool,
+    from_seed: bool,
+    weights: Floats | None,
+    progress: Progress,
+) -> Labels:
+    """Classes grown one after the other from far-apart seeds; -1 for records that found no finished class.
+
+    The first seed is the record `first` itself (`start_there`) or the one furthest from it.
+    `weights` (one a rule) weigh the gains of rules that count distinct values as Div does (000, Definition 11).
+    """
+    from shoal.kernels.greedy import make_groups
+    from shoal.kernels.pool import bring_forward, make_frontier, make_pool
+    from shoal.kernels.space import flatten
+
+    flat = flatten(space)
+    group, codes_of_groups = sensitive_groups(rules)
+    key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
+    step = _compiled_growth(rules, codes_of_groups, weights) or _plain_growth(rules, codes_of_groups, weights)
+    labels = np.full(data.n, -1, dtype=np.int64)
+    reference = data.codes[first].copy()
+    label, free, built = 0, data.n, 0
+    while free >= rules.k:
+        # Half-empty trees answer slowly; building one anew is cheap.
+        if 2 * free <= built or built == 0:
+            pool = make_pool(flat, data.codes, key, group, np.flatnonzero(labels == -1))
+            front, groups, built = make_frontier(pool), make_groups(pool, len(codes_of_groups)), free
+        seed = bring_forward(pool, first) if start_there and free == data.n else -1
+        limit = max(1, min(free // 2, data.n // 50) // rules.k)
+        label, free = step(
+            flat, pool, front, groups, rules.k, diverse_first, from_seed, reference, labels, label, free, limit, seed
+        )
+        progress(0.9 * (1 - free / data.n))
+    return np.where(labels >= 0, labels, -1)
+
+
+def sensitive_groups(rules: Rules) -> tuple[Labels, NDArray[np.int32]]:
+    """Records with the same codes in every column the rules count: a number per record, the codes of each number."""
+    codes = rules.codes()
+    if codes.shape[1] == 0:
+        return np.zeros(rules.n, dtype=np.int64), np.zeros((1, 0), dtype=np.int32)
+    distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
+    return inverse.ravel().astype(np.int64), np.ascontiguousarray(distinct)
+
+
+def needs_of(
+    rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None
+) -> tuple[Needs, Others | None] | None:
+    """The rules for compiled growth; None when some rule has no compiled form."""
+    from shoal.kernels.greedy import Needs, Others
+    from shoal.kernels.rules import FlatRules
+
+    flat = rules.flat()
+    if flat is None:
+        return None
+    widths = [view.width for view in rules.views]
+    offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    cell = np.where(codes_of_groups >= 0, codes_of_groups + offset[:-1], -1)
+    position = {view.key: i for i, view in enumerate(rules.views)}
+    view = np.array([position[rule.view.key] if rule.view is not None else -1 for rule in rules.rules], dtype=np.int64)
+    counted = np.flatnonzero(flat.kind == CompiledKind.DISTINCT)
+    other = np.flatnonzero((flat.kind != CompiledKind.DISTINCT) & (flat.kind != CompiledKind.SIZE))
+    needs = Needs(
+        cell=cell,
+        p=flat.ints[flat.int_start[counted]],
+        column=view[counted],
+        first=flat.offset[counted],
+        last=flat.offset[counted] + flat.width[counted],
+        weight=np.zeros(len(counted)) if weights is None else weights[counted],
+        width=sum(widths),
+    )
+    if len(other) == 0:
+        return needs, None
+    ints = [flat.ints[flat.int_start[i] : flat.int_start[i + 1]] for i in other]
+    floats = [flat.floats[flat.float_start[i] : flat.float_start[i + 1]] for i in other]
+    picked = FlatRules(
+        kind=flat.kind[other],
+        offset=flat.offset[other],
+        width=flat.width[other],
+        int_start=np.concatenate([[0], np.cumsum([len(part) for part in ints])]).astype(np.int64),
+        ints=np.concatenate(ints),
+        float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
+        floats=np.concatenate(floats),
+    )
+    return needs, Others(picked, np.ascontiguousarray(cell[:, view[other]]))
+
+
+def _compiled_growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Any:
+    compiled = needs_of(rules, codes_of_groups, weights)
+    if compiled is None:
+        return None
+    from shoal.kernels.greedy import grow
+
+    needs, others = compiled
+    return lambda flat, pool, front, groups, *rest: grow(flat, pool, front, groups, needs, others, *rest)
+
+
+def _plain_growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Any:
+    """The same steps, with the deficits of rules that only NumPy can evaluate."""
+    from shoal.kernels import greedy
+    from shoal.kernels import pool as pools
+    from shoal.kernels.space import begin
+
+    given = np.zeros(len(rules.rules)) if weights is None else weights
+    beyond_size = np.array([rule.view is not None for rule in rules.rules])
+
+    def deficits(size: int, counts: list[NDArray[np.int64]]) -> Floats:
+        return rules.rule_deficits(Stats(np.full(len(counts[0]), size), tuple(counts)))[beyond_size]
+
+    def grow(
+        flat: FlatSpace, pool: Pool, front: Any, groups: Any, k: int, diverse_first: bool, from_seed: bool, reference: Any,
+        labels: Labels, label: int, free: int, limit: int, seed: int,
+    ) -> tuple[int, int]:  # fmt: skip
+        state = np.empty(space_width(flat), dtype=np.int64)
+        aside = np.empty((len(pool.codes), 3), dtype=np.int64)
+        hot = [np.eye(view.width + 1, dtype=np.int64)[:, :-1][codes_of_groups[:, v]] for v, view in enumerate(rules.views)]
+        for _ in range(limit):
+            if free < k:
+                break
+            counts = [np.zeros((1, view.width), dtype=np.int64) for view in rules.views]
+            members: list[int] = []
+            point = pools.furthest(flat, pool, front, reference) if seed < 0 else seed
+            seed, version, finished = -1, 0, False
+            reference[:] = pool.codes[point]
+            begin(flat, state, pool.codes[point])
+            pools.start_search(front)
+            while True:
+                members.append(greedy.take_from(pool, groups, point))
+                labels[members[-1]] = label
+                free -= 1
+                counts = [count + one[pool.group[point]] for count, one in zip(counts, hot, strict=True)]
+                version += bool(pools.absorb(flat, state, pool.codes[point]))
+                before = deficits(len(members), counts)
+                lacks = (diverse_first or len(members) >= k) and bool((before > 0).any())
+                finished = len(members) >= k and not lacks
+                if finished or free == 0:
+                    break
+                if lacks:
+                    after = deficits(len(members) + 1, [count + one for count, one in zip(counts, hot, strict=True)])
+                    worth = np.where(given[beyond_size] > 0, before[:, 0] * given[beyond_size], 1.0)
+                    gain = np.rint(worth @ (before - after) * TICKS)
+                    gain[groups.live == 0] = -np.inf
+                    if gain.max() <= 0:
+                        break
+                    point = greedy.cheapest_among(flat, pool, front, groups, state, version, gain == gain.max(), aside)
+                else:
+                    point = pools.cheapest(flat, pool, front, state, version)
+            if not from_seed:
+                reference[:] = pool.codes[point]
+            label += finished
+            if not finished:
+                labels[members] = greedy.SET_ASIDE
+        return label, free
+
+    return grow
+
+
+def space_width(flat: FlatSpace) -> int:
+    """Slots of one state."""
+    return int(flat.slot[-1])
+
+
+def finish(data: Microdata, rules: Rules, labels: NDArray[Any], objective: Measure, **notes: Any) -> Partition:
+    """Place the records without a class, merge what is not good, and check the promise."""
+    space = data.space(objective)
+    placed = assign_leftovers(data, rules, labels, space)
+    if (placed < 0).any():
+        placed = np.where(placed < 0, placed.max() + 1, placed)
+    return checked(rules, merge_until_ok(data, rules, placed, space), **notes)
+
+
+def checked(rules: Rules, labels: NDArray[Any], **notes: Any) -> Partition:
+    """The partition, after a last look at every class."""
+    partition = Partition.compact(labels, notes=notes)
+    if partition.suppressed or (rules.deficits(partition.labels, partition.classes) > 0).any():
+        raise InternalError("an algorithm returned a class that does not satisfy the policy")
+    return partition
+
+
+def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
+    """Records with label -1, in order, join the class with the least added loss that stays good (SPEC §4.1).
+
+    Those that would spoil every class keep label -1. With no class at all, everybody is in class 0.
+    """
+    labels = np.array(labels, dtype=np.int64)
+    waiting = np.flatnonzero(labels < 0)
+    if len(waiting) == data.n:
+        return np.zeros(data.n, dtype=np.int64)
+    if len(waiting) == 0:
+        return labels
+    from shoal.kernels.greedy import added_by_class, enlarge, spread
+
+    classes = _Classes(data, rules, labels, space)
+    flat, states, sizes, losses = classes.flat, classes.states, classes.sizes, classes.losses
+    if rules.superset_closed:
+        spread(flat, data.codes, waiting, states, sizes, losses, labels)
+        return labels
+    for _ in range(PASSES):
+        for record in waiting:
+            costs = added_by_class(flat, states, sizes, losses, data.codes[record])
+            for chosen in _by_cost(costs):
+                good = np.flatnonzero(rules.deficit(classes.stats(chosen, np.array([record]))) <= 0)
+                if len(good):
+                    labels[record] = c = int(chosen[good[0]])
+                    enlarge(flat, states, sizes, losses, c, data.codes[record])
+                    classes.members[c] = np.append(classes.members[c], record)
+                    break
+        # A class that grew may have room now.
+        waiting = np.flatnonzero(labels < 0)
+    return labels
+
+
+def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
+    """Merge classes that are not good, smallest first, until all are.
+
+    The partner is the one with the least added loss among those that make it good; if there is none, among those that
+    leave the smallest deficit behind.
+    """
+    labels = np.array(labels, dtype=np.int64)
+    deficits = rules.deficits(labels, int(labels.max()) + 1)
+    if not (deficits > 0).any():
+        return labels
+    from shoal.kernels.greedy import added_by_merging
+
+    classes = _Classes(data, rules, labels, space)
+    deficits = np.where(classes.sizes > 0, deficits, 0.0)
+    while (deficits > 0).any():
+        failing = np.flatnonzero(deficits > 0)
+        c = int(failing[np.argmin(classes.sizes[failing])])
+        costs = added_by_merging(classes.flat, classes.states, classes.sizes, classes.losses, c)
+        if np.count_nonzero(classes.sizes) == 1:
+            raise UnsupportedError(
+                f"Merging classes cannot reach this policy: one class with all {data.n} records is not good either."
+            )
+        partner, left = -1, np.inf
+        for chosen in _by_cost(costs):
+            remaining = rules.deficit(classes.stats(chosen, classes.members[c])) - deficits[chosen]
+            at = int(np.argmin(np.maximum(remaining, -deficits[chosen])))
+            good = np.flatnonzero(remaining + deficits[chosen] <= 0)
+            if len(good):
+                partner = int(chosen[good[0]])
+                break
+            if remaining[at] < left:
+                partner, left = int(chosen[at]), float(remaining[at])
+        classes.merge(partner, c)
+        deficits[c] = 0.0
+        deficits[partner] = rules.deficit(classes.stats(np.array([partner]), np.zeros(0, dtype=np.int64)))[0]
+    for c, members in enumerate(classes.members):
+        labels[members] = c
+    return labels
+
+
+class _Classes:
+    """Members, states, sizes and losses of classes that still change."""
+
+    def __init__(self, data: Microdata, rules: Rules, labels: Labels, space: Space) -> None:
+        from shoal.kernels.greedy import class_losses
+        from shoal.kernels.space import flatten
+
+        order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+        count = int(labels.max()) + 1
+        self.rules, self.flat = rules, flatten(space)
+        self.sizes = np.bincount(labels[order], minlength=count).astype(np.int64)
+        self.members: list[Records] = np.split(order, np.cumsum(self.sizes)[:-1])
+        filled = self.sizes > 0
+        self.states = np.zeros((count, space.width), dtype=np.int64)
+        starts = np.cumsum(self.sizes) - self.sizes
+        self.states[filled] = space.states(data.codes, order, starts[filled])
+        self.losses = class_losses(self.flat, self.states)
+
+    def stats(self, chosen: Records, joining: Records) -> Stats:
+        """Sizes and histograms of some classes, each with some more records."""
+        rows = np.concatenate([self.members[c] for c in chosen])
+        sizes = self.sizes[chosen]
+        owner = np.repeat(np.arange(len(chosen)), sizes)
+        counts = []
+        for view in self.rules.views:
+            codes = view.codes[rows]
+            cells = (owner * view.width + codes)[codes >= 0]
+            counted = np.bincount(cells, minlength=len(chosen) * view.width).reshape(len(chosen), view.width)
+            more = view.codes[joining]
+            counts.append(counted + np.bincount(more[more >= 0], minlength=view.width))
+        return Stats(sizes + len(joining), tuple(counts))
+
+    def merge(self, into: int, c: int) -> None:
+        """Class c becomes part of another."""
+        from shoal.kernels.space import loss, merge
+
+        merge(self.flat, self.states[into], self.states[c])
+        self.losses[into] = loss(self.flat, self.states[into])
+        self.members[into] = np.concatenate([self.members[into], self.members[c]])
+        self.members[c] = np.zeros(0, dtype=np.int64)
+        self.sizes[into] += self.sizes[c]
+        self.sizes[c] = 0
+
+
+def _by_cost(costs: Records) -> Iterator[Records]:
+    """Classes by rising cost, ties to the smaller index, the cheapest few first and then many at a time."""
+    from shoal.kernels.pool import GONE
+
+    possible = np.flatnonzero(costs < GONE)
+    if len(possible) > 8 * TRIED_FIRST:
+        near = np.flatnonzero(costs <= np.partition(costs, TRIED_FIRST)[TRIED_FIRST])
+        yield near[np.argsort(costs[near], kind="stable")][:TRIED_FIRST]
+    else:
+        near = np.zeros(0, dtype=np.int64)
+    order = possible[np.argsort(costs[possible], kind="stable")]
+    done, step = min(len(near), TRIED_FIRST), 4 * TRIED_FIRST
+    while done < len(order):
+        yield order[done : done + step]
+        done, step = done + step, 4 * step
+
+
+def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
+    """Which rules ask for distinct values: p-sensitivity and its relatives."""
+    forms = [rule.compiled() for rule in rules.rules]
+    return np.array([form is not None and form.kind == CompiledKind.DISTINCT for form in forms])
+
+
+def diversity_weights(rules: Rules, weights: str, algorithm: str) -> Floats:
+    """The w of Div and Hom (000, Definitions 11 and 12), one a rule: summing to 1 over those that ask for distinct values."""
+    if weights not in WEIGHTS:
+        raise ConfigError(f"{algorithm}: weights = {weights!r} is not allowed; {did_you_mean(str(weights), WEIGHTS)}.")
+    counted = distinct_rules(rules)
+    share = counted.astype(np.float64)
+    if weights == "inverse_cardinality":
+        cardinality = [max(1, np.count_nonzero(rule.table_counts)) for rule in rules.rules]
+        share = counted / np.array(cardinality)
+    return share / share.sum() if counted.any() else share

@@ -1,0 +1,57 @@
+"""GreedyPKClustering (Campan, Truta, Miller, Sinca 2007, as SPEC §4.3 reconstructs it): the baseline of 000.
+
+Classes are grown one after the other, diversity first. It is fast and loses little while p is small; near its end the rare
+sensitive values are used up, and with a large p many records have to be dispersed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from shoal.algorithms import Progress
+from shoal.algorithms.common import diversity_weights, finish, grow_classes, require_one_class
+from shoal.errors import ConfigError
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules
+from shoal.space import Measure
+
+
+def greedy_pk(
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress,
+    first: int | None = None,
+    weights: Literal["equal", "inverse_cardinality"] = "equal",
+) -> Partition:
+    """Each class takes the records that add most diversity, the cheapest of these, then the cheapest until it has k.
+
+    The first class starts with the record `first` (drawn with `seed` by default), each later one with the record furthest
+    from the seed before. Records of a class that cannot be finished are dispersed to the best classes. For rules other
+    than p-sensitivity and its relatives, diversity is the decrease of their deficit (SPEC §9, F4).
+    """
+    share = diversity_weights(rules, weights, "greedy_pk")
+    if first is not None and not 0 <= first < data.n:
+        raise ConfigError(f"greedy_pk: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}.")
+    require_one_class(rules, "greedy_pk")
+    start = int(np.random.default_rng(seed).integers(data.n)) if first is None else first
+    labels = grow_classes(
+        data,
+        rules,
+        data.space(objective),
+        first=start,
+        start_there=True,
+        diverse_first=True,
+        from_seed=True,
+        weights=share,
+        progress=progress,
+    )
+    dispersed = int(np.count_nonzero(labels < 0))
+    partition = finish(data, rules, labels, objective, dispersed=dispersed)
+    progress(1.0)
+    return partition

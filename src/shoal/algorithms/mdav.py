@@ -1,0 +1,147 @@
+"""MDAV microaggregation (Domingo-Ferrer & Torra 2005): groups of k near records, formed far from the mean (SPEC §4.10).
+
+002 compares with it, and its own algorithm ends with it. `form="single"` is the variant that 002's tables were made with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.algorithms import Progress
+from shoal.algorithms.common import distinct_rules, sensitive_groups
+from shoal.algorithms.features import Floats, feature_matrix, finish_groups, last_resort
+from shoal.errors import ConfigError, did_you_mean
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Rules
+from shoal.space import Measure
+
+if TYPE_CHECKING:
+    from shoal.kernels.micro import Counted
+    from shoal.kernels.rules import FlatRules
+
+Labels = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+FORMS = ("generic", "single")
+
+
+def mdav(
+    data: Microdata,
+    rules: Rules,
+    *,
+    objective: Measure = "ncp",
+    seed: int = 0,
+    progress: Progress,
+    form: Literal["generic", "single"] = "generic",
+) -> Partition:
+    """Groups round the record farthest from the mean and round the one farthest from that (`single`: round the first).
+
+    Under a policy beyond k a group goes on with the nearest record that lowers its deficit. What is left joins the
+    group with the nearest mean that stays good, and a group that is not good the nearest one that makes it good.
+    """
+    require_word("mdav", "form", form, FORMS)
+    resort = last_resort(rules, "mdav")
+    X = feature_matrix(data)
+    if rules.only_size:
+        from shoal.kernels.mdav import mdav_labels
+
+        labels = mdav_labels(X, min(rules.k, data.n), form)
+    else:
+        labels = far_groups(X, np.arange(data.n), Growth(rules), form, progress)
+    partition = finish_groups(data, rules, X, labels, resort)
+    progress(1.0)
+    return partition
+
+
+def require_word(algorithm: str, option: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that the option does not know."""
+    if value not in allowed:
+        raise ConfigError(f"{algorithm}: {option} = {value!r} is not allowed; {did_you_mean(str(value), allowed)}")
+
+
+def far_groups(X: Floats, rows: Longs, growth: Growth, form: str, progress: Progress) -> Labels:
+    """MDAV with growth among some rows; those that found no group have a negative label."""
+    k = growth.k
+    labels = growth.groups(X, rows, 2 * k, progress, paired=form == "generic")
+    rest = rows[labels[rows] == -1]
+    # Fewer than 2k records are left: one more group, if it is a good one.
+    if len(rest) >= k and growth.rules.ok(rest):
+        labels[rest] = labels.max() + 1
+    return labels
+
+
+class Growth:
+    """The rules in the form that compiled growth needs; rules without one are left to the repair."""
+
+    def __init__(self, rules: Rules) -> None:
+        known = tuple(rule for rule in rules.rules if rule.compiled() is not None)
+        self.rules, self.k = rules, min(rules.k, rules.n)
+        self.compiled = Rules(rules.policy, known, rules.n)
+        label, codes = sensitive_groups(self.compiled)
+        widths = [view.width for view in self.compiled.views]
+        self.offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        self.label = label.astype(np.int32)
+        self.cell = np.ascontiguousarray(np.where(codes >= 0, codes + self.offset[:-1], -1), dtype=np.int64)
+        self.cells = int(self.offset[-1])
+        flat = self.compiled.flat()
+        assert flat is not None
+        self.flat: FlatRules = flat
+
+    def view_of(self, index: int) -> int:
+        """The place of a compiled rule's view, -1 when it has none."""
+        view = self.compiled.rules[index].view
+        return -1 if view is None else [other.key for other in self.compiled.views].index(view.key)
+
+    def counted(self) -> Counted:
+        """The rules that ask for distinct values."""
+        from shoal.kernels.micro import Counted
+
+        which = np.flatnonzero(distinct_rules(self.compiled))
+        view = np.array([self.view_of(int(i)) for i in which], dtype=np.int64)
+        p = self.flat.ints[self.flat.int_start[which]]
+        return Counted(p, view, self.offset[view], self.offset[view + 1])
+
+    def groups(
+        self,
+        X: Floats,
+        rows: Longs,
+        reserve: int,
+        progress: Progress,
+        *,
+        order: Longs | None = None,
+        paired: bool = False,
+        diverse_first: bool = False,
+    ) -> Labels:
+        """Groups grown among some rows while at least `reserve` are free; seeds far from the mean, or by an order."""
+        from shoal.kernels.micro import FREE, grow_groups, make_free, make_seeds
+
+        labels = np.full(len(X), FREE, dtype=np.int32)
+        counted, formed, left = self.counted(), 0, len(rows) + 1
+        while reserve <= len(rows) < left:
+            left = len(rows)
+            free = make_free(np.ascontiguousarray(X[rows]), self.label[rows], self.cell, self.k)
+            seeds = make_seeds(free, still_there(order, rows, len(X)))
+            own = np.full(len(rows), FREE, dtype=np.int32)
+            before = -1
+            while before != (before := int(np.count_nonzero(own == FREE))):
+                formed = grow_groups(
+                    free, seeds, self.flat, counted, self.cells, self.k, reserve, paired, diverse_first,
+                    own, formed, max(2, len(X) // (50 * self.k)),
+                )  # fmt: skip
+                progress(0.9 * (1 - before / len(X)))
+            labels[rows] = own
+            rows = rows[own == FREE]
+        return labels
+
+
+def still_there(order: Longs | None, rows: Longs, n: int) -> Labels:
+    """The order among the rows that are left, as places in `rows`; empty without an order."""
+    if order is None:
+        return np.zeros(0, dtype=np.int32)
+    place = np.full(n, -1, dtype=np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    return np.asarray(place[order][place[order] >= 0])

@@ -1,0 +1,356 @@
+"""Growing classes one after the other (k-member, GreedyPK), and sending left-over records to the best class.
+
+A step of growth takes the cheapest record, or the cheapest among those that lower most what the class still lacks. What a
+record does for a class depends on its sensitive values alone, so records with the same ones form a *group* and a step
+asks each group once. The searches of `shoal.kernels.pool` make every step exact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.kernels.pool import (
+    GONE,
+    Frontier,
+    Pool,
+    absorb,
+    cheapest,
+    furthest,
+    point_cost,
+    point_loss,
+    pop,
+    push,
+    start_search,
+    take,
+)
+from shoal.kernels.rules import FlatRules, class_deficit, rule_deficit
+from shoal.kernels.space import TICKS, FlatSpace, begin, loss, merged_loss
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+SET_ASIDE = -2
+"""Label of records whose class could not be finished."""
+
+
+class Needs(NamedTuple):
+    """What a class must have besides its size: distinct values, and whatever `Others` say.
+
+    `cell` is where a record of a group is counted, one column a view (-1: missing). Rule i wants `p` filled cells among
+    first … last-1 and looks at `column` of `cell`; its gain is weighted as diversity is (000, Definition 11) if `weight` is
+    positive, and counts as it is if `weight` is zero.
+    """
+
+    cell: Ints
+    p: Ints
+    column: Ints
+    first: Ints
+    last: Ints
+    weight: Floats
+    width: int
+
+
+class Others(NamedTuple):
+    """Rules of any other kind, and the cell of each group under each of them (-1: none)."""
+
+    rules: FlatRules
+    cell: Ints
+
+
+class Groups(NamedTuple):
+    """The points of each group; the first `live` of them still have free records."""
+
+    start: Ints
+    points: Ints
+    place: Ints
+    live: Ints
+
+
+def make_groups(pool: Pool, count: int) -> Groups:
+    """Points listed by group."""
+    points = np.argsort(pool.group, kind="stable").astype(np.int64)
+    live = np.bincount(pool.group, minlength=count).astype(np.int64)
+    place = np.empty(len(points), dtype=np.int64)
+    place[points] = np.arange(len(points))
+    return Groups(np.concatenate([[0], np.cumsum(live)]).astype(np.int64), points, place, live)
+
+
+@njit(cache=True, nogil=True)
+def grow(
+    flat: FlatSpace,
+    pool: Pool,
+    front: Frontier,
+    groups: Groups,
+    needs: Needs,
+    others: Others | None,
+    k: int,
+    diverse_first: bool,
+    from_seed: bool,
+    reference: Codes,
+    labels: Ints,
+    label: int,
+    free: int,
+    limit: int,
+    seed: int,
+) -> tuple[int, int]:
+    """Make up to `limit` classes while k records are free; the next label and the number of free records.
+
+    Each class starts with the record furthest from the `reference`, which becomes the last record added, or the seed.
+    The point `seed`, unless it is -1, starts the first class. No records are reported free when no class can be finished.
+    """
+    state = np.empty(flat.slot[-1], dtype=np.int64)
+    counts = np.zeros(needs.width, dtype=np.int32)
+    members = np.empty(free, dtype=np.int64)
+    allowed = np.zeros(len(groups.live), dtype=np.bool_)
+    aside = np.empty((len(pool.codes), 3), dtype=np.int64)
+    gain = np.zeros(len(groups.live))
+    tried = 0
+    while free >= k and tried < limit:
+        tried += 1
+        counts[:] = 0
+        size, version = 0, 0
+        point = furthest(flat, pool, front, reference) if seed < 0 else np.int64(seed)
+        seed = -1
+        copy_codes(reference, pool.codes[point])
+        begin(flat, state, pool.codes[point])
+        start_search(front)
+        finished = False
+        while True:
+            members[size] = take_from(pool, groups, point)
+            labels[members[size]] = label
+            size += 1
+            free -= 1
+            count_in(needs, counts, pool.group[point])
+            if absorb(flat, state, pool.codes[point]):
+                version += 1
+            lacks = (diverse_first or size >= k) and lacking(needs, others, size, counts)
+            finished = size >= k and not lacks
+            if finished or free == 0:
+                break
+            if lacks:
+                if not most_helpful(needs, others, groups.live, size, counts, gain, allowed):
+                    break
+                point = cheapest_among(flat, pool, front, groups, state, version, allowed, aside)
+            else:
+                point = cheapest(flat, pool, front, state, version)
+        if not from_seed:
+            copy_codes(reference, pool.codes[point])
+        if finished:
+            label += 1
+        else:
+            for i in range(size):
+                labels[members[i]] = SET_ASIDE
+            # The free records bring no value that this class lacks, so classes of them alone have even fewer.
+            if others is None:
+                return label, 0
+    return label, free
+
+
+@njit(cache=True, nogil=True)
+def copy_codes(target: Codes, codes: Codes) -> None:
+    """A loop, because slice assignment takes long to compile."""
+    for a in range(len(codes)):
+        target[a] = codes[a]
+
+
+@njit(cache=True, nogil=True)
+def take_from(pool: Pool, groups: Groups, point: int) -> int:
+    """Take the point's next record; a point without any leaves its group."""
+    record = take(pool, point)
+    if pool.next[point] == pool.start[point + 1]:
+        group = pool.group[point]
+        groups.live[group] -= 1
+        at, last = groups.place[point], groups.start[group] + groups.live[group]
+        other = groups.points[last]
+        groups.points[at], groups.points[last] = other, point
+        groups.place[other], groups.place[point] = at, last
+    return record
+
+
+@njit(cache=True, nogil=True)
+def count_in(needs: Needs, counts: NDArray[np.int32], group: int) -> None:
+    """Count one record of the group."""
+    for view in range(needs.cell.shape[1]):
+        if needs.cell[group, view] >= 0:
+            counts[needs.cell[group, view]] += 1
+
+
+@njit(cache=True, nogil=True)
+def missing_values(needs: Needs, i: int, counts: NDArray[np.int32]) -> int:
+    """How many distinct values rule i still wants."""
+    missing = needs.p[i]
+    for cell in range(needs.first[i], needs.last[i]):
+        if counts[cell] > 0:
+            missing -= 1
+            if missing == 0:
+                break
+    return missing
+
+
+@njit(cache=True, nogil=True)
+def lacking(needs: Needs, others: Others | None, size: int, counts: NDArray[np.int32]) -> bool:
+    """Whether some rule beyond the size is not satisfied yet."""
+    for i in range(len(needs.p)):
+        if missing_values(needs, i, counts) > 0:
+            return True
+    if others is not None:
+        return class_deficit(others.rules, size, counts) > 0
+    return False
+
+
+@njit(cache=True, nogil=True)
+def most_helpful(
+    needs: Needs,
+    others: Others | None,
+    live: Ints,
+    size: int,
+    counts: NDArray[np.int32],
+    gain: Floats,
+    allowed: NDArray[np.bool_],
+) -> bool:
+    """Mark the groups one of whose records lowers the deficits most; False when none lowers them."""
+    gain[:] = 0.0
+    for i in range(len(needs.p)):
+        missing = missing_values(needs, i, counts)
+        if missing > 0:
+            worth = missing * needs.weight[i] if needs.weight[i] > 0 else 1.0
+            for group in range(len(gain)):
+                cell = needs.cell[group, needs.column[i]]
+                if cell >= 0 and counts[cell] == 0:
+                    gain[group] += worth
+    if others is not None:
+        gain_of_others(others, live, size, counts, gain)
+    best = 0.0
+    for group in range(len(gain)):
+        if live[group] > 0:
+            best = max(best, np.rint(gain[group] * TICKS))
+    for group in range(len(gain)):
+        allowed[group] = live[group] > 0 and np.rint(gain[group] * TICKS) == best
+    return best > 0
+
+
+@njit(cache=True, nogil=True)
+def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int32], gain: Floats) -> None:
+    """By how much a record of each group lowers the other deficits; asked once a cell, not once a group."""
+    after = np.empty(len(counts) + 1)
+    for i in range(len(others.rules.kind)):
+        before = rule_deficit(others.rules, i, size, counts)
+        after[:] = -1.0
+        for group in range(len(gain)):
+            if live[group] > 0:
+                cell = others.cell[group, i]
+                if after[cell] < 0:
+                    if cell >= 0:
+                        counts[cell] += 1
+                    after[cell] = rule_deficit(others.rules, i, size + 1, counts)
+                    if cell >= 0:
+                        counts[cell] -= 1
+                gain[group] += before - after[cell]
+
+
+@njit(cache=True, nogil=True)
+def cheapest_among(
+    flat: FlatSpace,
+    pool: Pool,
+    front: Frontier,
+    groups: Groups,
+    state: Ints,
+    version: int,
+    allowed: NDArray[np.bool_],
+    aside: Ints,
+) -> int:
+    """The cheapest point of the allowed groups, ties to the smallest record."""
+    candidates = 0
+    for group in range(len(allowed)):
+        if allowed[group]:
+            candidates += groups.live[group]
+    # The tree meets an allowed point after about points / candidates others, the list prices every candidate.
+    if candidates * candidates <= 16 * len(pool.codes):
+        best, first, chosen = GONE, GONE, np.int64(-1)
+        for group in range(len(allowed)):
+            if allowed[group]:
+                for at in range(groups.start[group], groups.start[group] + groups.live[group]):
+                    point = groups.points[at]
+                    cost, record = point_cost(flat, pool.codes[point], state), pool.records[pool.next[point]]
+                    if cost < best or (cost == best and record < first):
+                        best, first, chosen = cost, record, point
+        return chosen
+    passed = 0
+    while True:
+        point = cheapest(flat, pool, front, state, version)
+        if point < 0 or allowed[pool.group[point]]:
+            break
+        aside[passed, 0], aside[passed, 1], aside[passed, 2] = front.ticks[0], front.record[0], front.item[0]
+        passed += 1
+        pop(front)
+    for i in range(passed):
+        push(front, aside[i, 0], aside[i, 1], aside[i, 2], version)
+    return point
+
+
+@njit(cache=True, nogil=True)
+def spread(
+    flat: FlatSpace, codes: Codes, records: Ints, states: Ints, sizes: Ints, losses: Floats, labels: Ints
+) -> None:
+    """Each record in turn joins the class with the least added loss (000, FindBestCluster of 004)."""
+    for record in records:
+        best, chosen = GONE, 0
+        for c in range(len(sizes)):
+            # A record adds at least what every member of the class pays; one tick covers the rounding.
+            if losses[c] * TICKS - 2.0 > best:
+                continue
+            cost = added(flat, states[c], sizes[c], losses[c], codes[record])
+            if cost < best:
+                best, chosen = cost, c
+        labels[record] = chosen
+        enlarge(flat, states, sizes, losses, chosen, codes[record])
+
+
+@njit(cache=True, nogil=True)
+def added(flat: FlatSpace, state: Ints, size: int, lost: float, codes: Codes) -> int:
+    """Ticks of IL(cl ∪ {t}) − IL(cl)."""
+    return np.int64(np.rint(((size + 1) * point_loss(flat, codes, state) - size * lost) * TICKS))
+
+
+@njit(cache=True, nogil=True)
+def enlarge(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c: int, codes: Codes) -> None:
+    """One more record in class c."""
+    if absorb(flat, states[c], codes):
+        losses[c] = loss(flat, states[c])
+    sizes[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def added_by_class(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, codes: Codes) -> Ints:
+    """What one record would add to the loss of each class, in ticks."""
+    result = np.empty(len(sizes), dtype=np.int64)
+    for c in range(len(sizes)):
+        result[c] = added(flat, states[c], sizes[c], losses[c], codes)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def added_by_merging(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c: int) -> Ints:
+    """What merging class c with each other one would add to the loss, in ticks; GONE for itself and empty classes."""
+    result = np.empty(len(sizes), dtype=np.int64)
+    for other in range(len(sizes)):
+        if other == c or sizes[other] == 0:
+            result[other] = GONE
+            continue
+        together = (sizes[c] + sizes[other]) * merged_loss(flat, states[c], states[other])
+        result[other] = np.int64(np.rint((together - sizes[c] * losses[c] - sizes[other] * losses[other]) * TICKS))
+    return result
+
+
+@njit(cache=True, nogil=True)
+def class_losses(flat: FlatSpace, states: Ints) -> Floats:
+    """Loss of one record in each class, summed as everywhere in the kernels."""
+    result = np.empty(len(states))
+    for c in range(len(states)):
+        result[c] = loss(flat, states[c])
+    return result

@@ -1,0 +1,414 @@
+"""The steps of EnhancedPKClustering (000, §3.2) that look at many records (SPEC §4.2).
+
+Records with equal quasi-identifiers and equal sensitive values are one point; points are listed sensitive class (SEC) by
+sensitive class, and so are the groups of records with the same sensitive values. BestMatch compares diversity, then loss, both in ticks, then the record's index.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.kernels.greedy import Needs, lacking, missing_values, most_helpful
+from shoal.kernels.pool import GONE, Frontier, Pool, absorb, cheapest, pair_cost, point_loss, start_search, take
+from shoal.kernels.space import TICKS, FlatSpace, begin, loss
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Counts = NDArray[np.int32]
+
+REMEMBERED = 16
+"""How many records a cluster knows in advance when clusters choose in turn."""
+
+
+class Points(NamedTuple):
+    """Points listed SEC by SEC; the records of a point are used in ascending order."""
+
+    codes: Codes
+    group: Ints
+    start: Ints
+    records: Ints
+    next: Ints
+
+
+class Clusters(NamedTuple):
+    """Classes in the making; `head` and `link` chain the members of each, `label` is -1 for free records."""
+
+    state: Ints
+    size: Ints
+    loss: Floats
+    head: Ints
+    link: Ints
+    label: Ints
+
+
+def make_clusters(flat: FlatSpace, count: int, n: int) -> Clusters:
+    """Empty clusters over n free records."""
+    return Clusters(
+        state=np.zeros((count, int(flat.slot[-1])), dtype=np.int64),
+        size=np.zeros(count, dtype=np.int64),
+        loss=np.zeros(count),
+        head=np.full(count, -1, dtype=np.int64),
+        link=np.full(n, -1, dtype=np.int64),
+        label=np.full(n, -1, dtype=np.int64),
+    )
+
+
+def make_points(codes: Codes, key: Ints, group: Ints, order: Ints) -> Points:
+    """Points of the records in `order`, in which records of one point stand together, ascending."""
+    fresh = np.concatenate([[True], key[order][1:] != key[order][:-1]])
+    start = np.append(np.flatnonzero(fresh), len(order)).astype(np.int64)
+    heads = order[start[:-1]]
+    return Points(np.ascontiguousarray(codes[heads]), group[heads], start, order, start[:-1].copy())
+
+
+@njit(cache=True, nogil=True)
+def deal(
+    flat: FlatSpace,
+    codes: Codes,
+    group: Ints,
+    points: Points,
+    needs: Needs,
+    clusters: Clusters,
+    first: Ints,
+    last: Ints,
+    target: int,
+    cap: int,
+    places: Codes,
+    place_of: Ints,
+    near: Ints,
+) -> None:
+    """Step 2, Split: each SEC in turn goes round the clusters, each takes its best match, until they have `target` records.
+
+    SEC i holds the points first[i] … last[i]-1 and gives at most `cap` records. With `near` (the distance to the nearest
+    seed, one for each of the distinct tuples `places`) an empty cluster takes the record furthest from all seeds before.
+    """
+    counts = np.zeros(needs.width, dtype=np.int32)
+    worth = np.zeros(len(needs.p))
+    gain = np.zeros(len(needs.cell), dtype=np.int64)
+    alive = np.empty(len(points.codes), dtype=np.int64)
+    m = len(clusters.size)
+    c = 0
+    for sec in range(len(first)):
+        live, dealt = 0, 0
+        low, high = len(gain), 0
+        for point in range(first[sec], last[sec]):
+            alive[live] = point
+            live += 1
+            low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
+        while live > 0 and dealt < cap:
+            count_members(needs, group, clusters, c, counts, 1)
+            rate(needs, counts, worth, low, high, gain)
+            best, least, record, at = np.int64(-1), GONE, GONE, 0
+            for i in range(live):
+                point = alive[i]
+                helps = gain[points.group[point]]
+                if helps < best:
+                    continue
+                free = points.records[points.next[point]]
+                cost = np.int64(0)
+                if clusters.size[c] > 0:
+                    cost = np.int64(np.rint(point_loss(flat, points.codes[point], clusters.state[c]) * TICKS))
+                elif len(near) > 0:
+                    cost = -near[place_of[points.records[points.start[point]]]]
+                if helps > best or cost < least or (cost == least and free < record):
+                    best, least, record, at = helps, cost, free, i
+            count_members(needs, group, clusters, c, counts, -1)
+            if len(near) > 0 and clusters.size[c] == 0:
+                for i in range(len(near)):
+                    near[i] = min(near[i], pair_cost(flat, places[i], codes[record]))
+            enter(flat, clusters, c, record, codes[record])
+            point = alive[at]
+            points.next[point] += 1
+            if points.next[point] == points.start[point + 1]:
+                live -= 1
+                alive[at] = alive[live]
+            dealt += 1
+            c += 1
+            if c == m:
+                if clusters.size[m - 1] >= target:
+                    return
+                c = 0
+
+
+@njit(cache=True, nogil=True)
+def enter(flat: FlatSpace, clusters: Clusters, c: int, record: int, codes: Codes) -> bool:
+    """A record joins a cluster; whether that moved the cluster's state."""
+    moved = clusters.size[c] == 0
+    if moved:
+        begin(flat, clusters.state[c], codes)
+    elif absorb(flat, clusters.state[c], codes):
+        moved = True
+    if moved:
+        clusters.loss[c] = loss(flat, clusters.state[c])
+    clusters.size[c] += 1
+    clusters.link[record] = clusters.head[c]
+    clusters.head[c] = record
+    clusters.label[record] = c
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts: Counts, sign: int) -> None:
+    """Add the members' sensitive values to the counts, or take them out again."""
+    record = clusters.head[c]
+    while record >= 0:
+        for view in range(needs.cell.shape[1]):
+            cell = needs.cell[group[record], view]
+            if cell >= 0:
+                counts[cell] += sign
+        record = clusters.link[record]
+
+
+@njit(cache=True, nogil=True)
+def weigh(needs: Needs, counts: Counts, worth: Floats) -> None:
+    """(p − y)·w of each attribute (000, Definitions 11 and 12)."""
+    for i in range(len(worth)):
+        worth[i] = missing_values(needs, i, counts) * needs.weight[i]
+
+
+@njit(cache=True, nogil=True)
+def rate(needs: Needs, counts: Counts, worth: Floats, low: int, high: int, gain: Ints) -> None:
+    """Ticks of Div(t, cl) for the groups low … high-1: what a new value of each attribute is worth is (p − y)·w."""
+    weigh(needs, counts, worth)
+    for g in range(low, high):
+        total = 0.0
+        for i in range(len(worth)):
+            cell = needs.cell[g, needs.column[i]]
+            if cell >= 0 and counts[cell] == 0:
+                total += worth[i]
+        gain[g] = np.int64(np.rint(total * TICKS))
+
+
+@njit(cache=True, nogil=True)
+def serve(
+    flat: FlatSpace, codes: Codes, group: Ints, points: Points, needs: Needs, clusters: Clusters, first: int, last: int
+) -> None:
+    """Step 3 for one SEC: of all pairs of a record and a cluster not served yet, always the best match, while there are any.
+
+    During this step a cluster's scores do not change, records only vanish. So the clusters wait in a heap by their best
+    remaining pair, and a pair whose record is gone is replaced when it comes to the top: the order of the sweep over the
+    sorted matrix of all pairs, without the matrix.
+    """
+    m = len(clusters.size)
+    counts = np.zeros(needs.width, dtype=np.int32)
+    worth = np.zeros(len(needs.p))
+    helpful = np.zeros(len(needs.cell), dtype=np.int64)
+    gain = np.empty(m, dtype=np.int64)
+    known = np.empty((m, REMEMBERED), dtype=np.int64)
+    cost = np.empty((m, REMEMBERED), dtype=np.int64)
+    owner = np.empty((m, REMEMBERED), dtype=np.int64)
+    length, at = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    heap = np.arange(m)
+    waiting, free = m, np.int64(0)
+    low, high = len(helpful), 0
+    for point in range(first, last):
+        free += points.start[point + 1] - points.next[point]
+        low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
+    for c in range(m):
+        look(flat, group, points, needs, clusters, first, last, low, high, c, counts, worth, helpful, gain, known, cost, owner, length, at)
+    for i in range(m // 2 - 1, -1, -1):
+        sink(heap, waiting, i, gain, known, cost, at)
+    while waiting > 0 and free > 0:
+        c = heap[0]
+        if clusters.label[known[c, at[c]]] >= 0:
+            at[c] += 1
+            if at[c] == length[c]:
+                look(
+                    flat, group, points, needs, clusters, first, last, low, high, c, counts, worth, helpful, gain, known, cost, owner, length, at
+                )
+        else:
+            record = known[c, at[c]]
+            enter(flat, clusters, c, record, codes[record])
+            points.next[owner[c, at[c]]] += 1
+            free -= 1
+            waiting -= 1
+            heap[0] = heap[waiting]
+        sink(heap, waiting, 0, gain, known, cost, at)
+
+
+@njit(cache=True, nogil=True)
+def look(
+    flat: FlatSpace,
+    group: Ints,
+    points: Points,
+    needs: Needs,
+    clusters: Clusters,
+    first: int,
+    last: int,
+    low: int,
+    high: int,
+    c: int,
+    counts: Counts,
+    worth: Floats,
+    helpful: Ints,
+    gain: Ints,
+    known: Ints,
+    cost: Ints,
+    owner: Ints,
+    length: Ints,
+    at: Ints,
+) -> None:
+    """The best free records of a SEC for cluster c: those of the highest diversity, by added loss and index."""
+    count_members(needs, group, clusters, c, counts, 1)
+    rate(needs, counts, worth, low, high, helpful)
+    size, lost = clusters.size[c], clusters.loss[c]
+    best, found = np.int64(-1), 0
+    for point in range(first, last):
+        if points.next[point] == points.start[point + 1]:
+            continue
+        helps = helpful[points.group[point]]
+        if helps < best:
+            continue
+        if helps > best:
+            best, found = helps, 0
+        added = 0.0
+        if size > 0:
+            added = (size + 1) * point_loss(flat, points.codes[point], clusters.state[c]) - size * lost
+        ticks = np.int64(np.rint(added * TICKS))
+        for i in range(points.next[point], points.start[point + 1]):
+            record = points.records[i]
+            place = found
+            while place > 0 and (
+                cost[c, place - 1] > ticks or (cost[c, place - 1] == ticks and known[c, place - 1] > record)
+            ):
+                place -= 1
+            if place == REMEMBERED:
+                break
+            found = min(found + 1, REMEMBERED)
+            for j in range(found - 1, place, -1):
+                known[c, j], cost[c, j], owner[c, j] = known[c, j - 1], cost[c, j - 1], owner[c, j - 1]
+            known[c, place], cost[c, place], owner[c, place] = record, ticks, point
+    count_members(needs, group, clusters, c, counts, -1)
+    gain[c], length[c], at[c] = best, found, 0
+
+
+@njit(cache=True, nogil=True)
+def sink(heap: Ints, size: int, i: int, gain: Ints, known: Ints, cost: Ints, at: Ints) -> None:
+    """Restore the heap below place i."""
+    c = heap[i]
+    while True:
+        down = 2 * i + 1
+        if down >= size:
+            break
+        if down + 1 < size and better(heap[down + 1], heap[down], gain, known, cost, at):
+            down += 1
+        if not better(heap[down], c, gain, known, cost, at):
+            break
+        heap[i] = heap[down]
+        i = down
+    heap[i] = c
+
+
+@njit(cache=True, nogil=True)
+def better(c: int, other: int, gain: Ints, known: Ints, cost: Ints, at: Ints) -> bool:
+    """Whether cluster c's best pair comes before the other's: diversity, added loss, record, cluster."""
+    if gain[c] != gain[other]:
+        return gain[c] > gain[other]
+    if cost[c, at[c]] != cost[other, at[other]]:
+        return cost[c, at[c]] < cost[other, at[other]]
+    if known[c, at[c]] != known[other, at[other]]:
+        return known[c, at[c]] < known[other, at[other]]
+    return c < other
+
+
+@njit(cache=True, nogil=True)
+def homogeneity(needs: Needs, group: Ints, clusters: Clusters) -> Ints:
+    """Ticks of Hom(cl) (000, Definition 12) for every cluster."""
+    result = np.zeros(len(clusters.size), dtype=np.int64)
+    counts = np.zeros(needs.width, dtype=np.int32)
+    worth = np.zeros(len(needs.p))
+    for c in range(len(result)):
+        count_members(needs, group, clusters, c, counts, 1)
+        weigh(needs, counts, worth)
+        count_members(needs, group, clusters, c, counts, -1)
+        result[c] = np.int64(np.rint(worth.sum() * TICKS))
+    return result
+
+
+@njit(cache=True, nogil=True)
+def diversify(
+    flat: FlatSpace,
+    codes: Codes,
+    group: Ints,
+    needs: Needs,
+    clusters: Clusters,
+    order: Ints,
+    start: Ints,
+    pool: Ints,
+    live: Ints,
+    faithful: bool,
+) -> int:
+    """Step 4: free records make the clusters diverse in `order`; the last ones are dissolved when nothing helps.
+
+    `pool` lists the free records group by group: those of group g are the first live[g] from start[g] on. Returns how
+    many clusters of `order` remain.
+    """
+    counts = np.zeros(needs.width, dtype=np.int32)
+    gain = np.zeros(len(live))
+    allowed = np.zeros(len(live), dtype=np.bool_)
+    free = live.sum()
+    h, kept = 0, len(order)
+    while h < kept:
+        c = order[h]
+        count_members(needs, group, clusters, c, counts, 1)
+        while lacking(needs, None, clusters.size[c], counts) and free > 0:
+            if not most_helpful(needs, None, live, clusters.size[c], counts, gain, allowed) and not faithful:
+                break
+            record = cheapest_record(flat, codes, clusters.state[c], start, pool, live, allowed)
+            for view in range(needs.cell.shape[1]):
+                if needs.cell[group[record], view] >= 0:
+                    counts[needs.cell[group[record], view]] += 1
+            enter(flat, clusters, c, record, codes[record])
+            free -= 1
+        finished = not lacking(needs, None, clusters.size[c], counts)
+        count_members(needs, group, clusters, c, counts, -1)
+        if finished:
+            h += 1
+            continue
+        kept -= 1
+        record = clusters.head[order[kept]]
+        clusters.head[order[kept]], clusters.size[order[kept]] = -1, 0
+        while record >= 0:
+            pool[start[group[record]] + live[group[record]]] = record
+            live[group[record]] += 1
+            free += 1
+            clusters.label[record] = -1
+            record = clusters.link[record]
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def cheapest_record(
+    flat: FlatSpace, codes: Codes, state: Ints, start: Ints, pool: Ints, live: Ints, allowed: NDArray[np.bool_]
+) -> int:
+    """Remove and return the record of the allowed groups that joins the state for the least loss."""
+    least, chosen, place, of_group = GONE, GONE, np.int64(0), 0
+    for g in range(len(live)):
+        if allowed[g]:
+            for i in range(start[g], start[g] + live[g]):
+                record = pool[i]
+                cost = np.int64(np.rint(point_loss(flat, codes[record], state) * TICKS))
+                if cost < least or (cost == least and record < chosen):
+                    least, chosen, place, of_group = cost, record, i, g
+    live[of_group] -= 1
+    pool[place] = pool[start[of_group] + live[of_group]]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def fill(flat: FlatSpace, pool: Pool, front: Frontier, clusters: Clusters, order: Ints, k: int) -> None:
+    """Step 6: each cluster in turn takes the cheapest free records until it has k."""
+    for c in order:
+        version = 0
+        start_search(front)
+        while clusters.size[c] < k:
+            point = cheapest(flat, pool, front, clusters.state[c], version)
+            if point < 0:
+                return
+            if enter(flat, clusters, c, take(pool, point), pool.codes[point]):
+                version += 1
