@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
 from shoal.models import MODELS, Column, Model, Rule, View
-
-if TYPE_CHECKING:
-    from shoal.kernels.rules import FlatRules
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -113,6 +110,18 @@ class Stats:
 
     sizes: Ints
     counts: tuple[Ints, ...]
+
+
+class FlatRules(NamedTuple):
+    """All rules of a policy for compiled loops; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats."""
+
+    kind: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    width: NDArray[np.int64]
+    int_start: NDArray[np.int64]
+    ints: NDArray[np.int64]
+    float_start: NDArray[np.int64]
+    floats: NDArray[np.float64]
 
 
 class Rules:
@@ -223,8 +232,6 @@ class Rules:
         forms = [rule.compiled() for rule in self.rules]
         if any(form is None for form in forms):
             return None
-        from shoal.kernels.rules import FlatRules
-
         known = [form for form in forms if form is not None]
         widths = np.array([view.width for view in self.views], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

@@ -75,7 +75,7 @@ def anonymize(
             raise InternalError(
                 f"{algorithm} made a table that failed verification, nothing was released. {problem}"
             ) from None
-    measures = measure(data, partition, rules.k, states)
+    measures = measure(data, partition, rules.k, states, suppressed=suppressed)
     settings = {
         "algorithm": algorithm,
         "objective": objective,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, compare, demo, doctor, init, reproduce, verify
+from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, verify
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("anonymize")(anonymize.anonymize)
 app.command("verify")(verify.verify)
+app.command("attack")(attack.attack)
+app.command("measure")(measure.measure)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("doctor")(doctor.doctor)

@@ -37,22 +37,18 @@ def demo(
     for name in TAXONOMIES:
         shutil.copy(taxonomy_path(name), folder / f"{name}.csv")
     atomic_write_text(config, hospital_config(patients.name), force=True)
-    speaker.say(
-        f"[bold]1.[/bold] A made-up hospital with {records:,} patients: {patients}, and its configuration: {config}"
-    )
+    speaker.say(f"1. A made-up hospital with {records:,} patients: {patients}, and its configuration: {config}")
 
     configuration = read_config(config)
     data = load(configuration)
     release = release_of(configuration, data, speaker, seed=seed)
     release.write(masked, force=True)
-    speaker.say(f"[bold]2.[/bold] Masked with the policy {release.policy}: {masked}")
+    speaker.say(f"2. Masked with the policy {release.policy}: {masked}")
     speaker.table("What a reader sees", release.masked.columns, release.masked.head(5).rows())
     report(release, speaker)
 
     table = read_table(masked, missing=configuration.config.source.missing)
     verify(table, Policy.from_config(configuration.config.policy), masked_schema(configuration.schema, table)).require()
-    speaker.say(
-        f"[bold]3.[/bold] Read back from the file alone and verified. The evidence is in {manifest_path(masked)}"
-    )
+    speaker.say(f"3. Read back from the file alone and verified. The evidence is in {manifest_path(masked)}")
     speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")
     speaker.result({"folder": str(folder), **release.manifest})

@@ -56,7 +56,6 @@ def init(
 
     Example: shoal init patients.csv
     """
-    from rich.markup import escape
 
     from shoal.io.atomic import atomic_write_text
     from shoal.profile import percent, profile
@@ -67,17 +66,15 @@ def init(
     found = profile(frame)
     atomic_write_text(output, config_text(found, source, label, output.name), force=force)
     speaker.table(
-        escape(f"{label}: {found.records:,} records"),
+        f"{label}: {found.records:,} records",
         ["column", "kind", "distinct", "missing", "role", "why"],
-        [[escape(c.name), c.kind, c.distinct, percent(c.missing), c.role, escape(c.why)] for c in found.columns],
+        [[c.name, c.kind, c.distinct, percent(c.missing), c.role, c.why] for c in found.columns],
     )
     if found.named("quasi"):
-        speaker.say(f"[bold]Why anonymize:[/bold] {escape(found.reason)}")
+        speaker.say(f"Why anonymize: {found.reason}")
     for note in found.notes:
-        speaker.say(f"[bold]Note:[/bold] {escape(note)}")
-    speaker.say(
-        f"Written: {escape(str(output))}. Read it, then: shoal anonymize -c {escape(str(output))} -o masked.csv"
-    )
+        speaker.say(f"Note: {note}")
+    speaker.say(f"Written: {output!s}. Read it, then: shoal anonymize -c {output!s} -o masked.csv")
     speaker.result({"output": str(output), **found.to_dict()})
 
 

@@ -29,7 +29,7 @@ class Speaker:
         """People read stdout, unless a program does; then they read stderr."""
         from rich.console import Console
 
-        return Console(stderr=self.as_json, highlight=False, soft_wrap=True)
+        return Console(stderr=self.as_json, highlight=False, soft_wrap=True, markup=False)
 
     def say(self, text: str) -> None:
         """A line for people."""

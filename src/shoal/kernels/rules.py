@@ -7,14 +7,13 @@ and `floats`; what they mean is said at its kind. `shoal.models` holds the defin
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from shoal.models import base
 from shoal.models.base import CompiledKind
+from shoal.policy import FlatRules
 
 SIZE = int(CompiledKind.SIZE)
 DISTINCT = int(CompiledKind.DISTINCT)
@@ -31,18 +30,6 @@ TOLERANCE = float(base.TOLERANCE)
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
-
-
-class FlatRules(NamedTuple):
-    """All rules of a policy; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats."""
-
-    kind: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    width: NDArray[np.int64]
-    int_start: NDArray[np.int64]
-    ints: NDArray[np.int64]
-    float_start: NDArray[np.int64]
-    floats: NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True)

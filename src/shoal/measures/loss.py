@@ -1,33 +1,48 @@
 """What masking cost: every loss measure, one definition each (SPEC §3), for search, report and verification alike.
 
 Losses are taken from class *states*: what a class publishes. A suppressed record loses everything.
+`measure` gives the totals, `per_class` the same losses class by class and attribute by attribute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
 
+from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.recode import class_states
-from shoal.space import Interval, Set, States, Tree
+from shoal.space import Interval, Set, Space, States, Tree
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HeightReading = Literal["levels", "edges"]
+READINGS = ("levels", "edges")
+
+# Suppressed records of a release are starred and form one class, or are left out of it.
+Suppressed = Literal["mask", "drop"]
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Loss of one release. Ratios lie in [0, 1]; `il` and `dm` are totals, `sse` is in percent."""
+    """Loss of one release. Ratios lie in [0, 1]; `il` and `dm` are totals, `sse` is in percent.
+
+    The three `ncp` differ in what they count for categories and must not be compared with each other (SPEC §3.4):
+    leaves below the published node, distinct values in the class (003), or the size of what is published.
+    """
 
     il: float
     nil: float
     ncp: float
     ncp_distinct: float
+    ncp_published: float
     granularity: float
     dm: float
     avg: float
@@ -44,51 +59,111 @@ class Measures:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; a measure that does not apply (no number to average) is None."""
         plain = asdict(self)
-        return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in plain.items()}
+        plain["attributes"] = {
+            name: {key: _or_none(value) for key, value in shares.items()} for name, shares in self.attributes.items()
+        }
+        return {key: _or_none(value) for key, value in plain.items()}
 
 
-def measure(data: Microdata, partition: Partition, k: int = 1, states: States | None = None) -> Measures:
+@dataclass(frozen=True, eq=False)
+class ClassLosses:
+    """Losses in [0, 1] per class (row) and quasi-identifier (column), for each measure in `cells`.
+
+    `heights` are the edges of each attribute's hierarchy, for the distortion ratio.
+    """
+
+    names: tuple[str, ...]
+    weights: Floats
+    heights: Floats
+    sizes: Ints
+    suppressed: int
+    cells: Mapping[str, Floats]
+
+    @property
+    def n(self) -> int:
+        """Records, suppressed ones included."""
+        return int(self.sizes.sum()) + self.suppressed
+
+    def shares(self) -> dict[str, Floats]:
+        """Per measure and attribute, the average over all records."""
+        sizes = self.sizes.astype(np.float64)
+        return {key: (sizes @ cells + self.suppressed) / max(1, self.n) for key, cells in self.cells.items()}
+
+    def frame(self) -> pl.DataFrame:
+        """One row a class: its size, IL(class) = size · unit (000, Definition 9), and its mean loss by each measure."""
+        columns: dict[str, Any] = {"class": np.arange(len(self.sizes)), "size": self.sizes}
+        columns["il"] = self.sizes * (self.cells["il"] @ self.weights)
+        columns |= {key: cells.mean(axis=1) for key, cells in self.cells.items() if key != "il"}
+        return pl.DataFrame(columns)
+
+
+def measure(
+    data: Microdata,
+    partition: Partition,
+    k: int = 1,
+    states: States | None = None,
+    *,
+    suppressed: Suppressed = "mask",
+) -> Measures:
     """All measures of a partition of `data` as it would be published."""
+    return summarize(per_class(data, partition, states), k, sse(data, partition), suppressed=suppressed)
+
+
+def per_class(data: Microdata, partition: Partition, states: States | None = None) -> ClassLosses:
+    """The losses of every class and attribute."""
     space = data.space("il")
     if states is None:
         states = class_states(data, partition, space)
-    sizes = partition.sizes.astype(np.float64)
-    n, d, suppressed = partition.n, len(data.domains), partition.suppressed
-    per_cell: dict[str, Floats] = {
-        "il": space.losses(states, "il"),
-        "ncp": space.losses(states, "ncp"),
-        "ncp_distinct": distinct_losses(data, partition),
-        "granularity": space.losses(states, "granularity"),
-        "distortion": _levels(data, states),
-    }
-    share = {name: (sizes @ cells + suppressed) / n for name, cells in per_cell.items()}
-    heights = np.array([_height(data, a) for a in range(d)])
-    avg_classes = partition.classes + (1 if suppressed else 0)
+    cells = state_losses(space, states)
+    cells["ncp_distinct"] = distinct_losses(data, partition)
+    return ClassLosses(tuple(data.quasi), space.weights, heights(space), partition.sizes, partition.suppressed, cells)
+
+
+def summarize(losses: ClassLosses, k: int, of_numbers: float, *, suppressed: Suppressed = "mask") -> Measures:
+    """The totals over all records; `of_numbers` is the sse, which states alone do not tell."""
+    share, sizes, n, d = losses.shares(), losses.sizes, losses.n, len(losses.names)
+    starred = losses.suppressed if suppressed == "mask" else 0
+    classes = len(sizes) + (1 if starred else 0)
+    changed = np.count_nonzero((losses.cells["ncp"] > 0) | (losses.cells["il"] > 0), axis=1)
+    by_class = losses.cells["distortion"] * losses.heights
     return Measures(
-        il=float(sizes @ (per_cell["il"] @ space.weights) + suppressed * space.weights.sum()),
+        il=float(sizes @ (losses.cells["il"] @ losses.weights) + losses.suppressed * losses.weights.sum()),
         nil=float(share["il"].mean()),
         ncp=float(share["ncp"].mean()),
         ncp_distinct=float(share["ncp_distinct"].mean()),
+        ncp_published=float(share["ncp_published"].mean()),
         granularity=float(share["granularity"].mean()),
-        dm=discernibility(partition.sizes, suppressed, n),
-        avg=n / (avg_classes * k) if avg_classes else float("nan"),
-        sse=sse(data, partition),
-        distortion=float(share["distortion"] @ heights / heights.sum()) if heights.sum() else 0.0,
+        dm=discernibility(sizes, losses.suppressed, n, k),
+        avg=(int(sizes.sum()) + starred) / (classes * k) if classes else float("nan"),
+        sse=of_numbers,
+        distortion=distortion_ratio(by_class, losses.heights, sizes, losses.suppressed, height_reading="edges"),
         precision=float(1 - share["distortion"].mean()),
-        changed=int(sizes @ np.count_nonzero(per_cell["ncp"] > 0, axis=1)) + suppressed * d,
-        classes=partition.classes,
-        smallest_class=int(partition.sizes.min()) if partition.classes else 0,
-        largest_class=int(partition.sizes.max()) if partition.classes else 0,
-        suppressed=suppressed,
+        changed=int(sizes @ changed) + losses.suppressed * d,
+        classes=len(sizes),
+        smallest_class=int(sizes.min()) if len(sizes) else 0,
+        largest_class=int(sizes.max(initial=0)),
+        suppressed=losses.suppressed,
         attributes={
-            name: {key: float(values[a]) for key, values in share.items()} for a, name in enumerate(data.quasi)
+            name: {key: float(values[a]) for key, values in share.items()} for a, name in enumerate(losses.names)
         },
     )
 
 
-def discernibility(sizes: NDArray[np.int64], suppressed: int, n: int) -> float:
-    """Σ |class|², a suppressed record costs n (000, eq. 2; 003, eq. 1)."""
-    return float((sizes.astype(np.float64) ** 2).sum() + float(n) * suppressed)
+def state_losses(space: Space, states: States) -> dict[str, Floats]:
+    """Every measure that follows from what is published, per class and attribute."""
+    return {
+        "il": space.losses(states, "il"),
+        "ncp": space.losses(states, "ncp"),
+        "ncp_published": published_losses(space, states),
+        "granularity": space.losses(states, "granularity"),
+        "distortion": _levels(space, states),
+    }
+
+
+def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
+    """Σ |class|²; a suppressed record, and one in a class smaller than k, costs n (000, eq. 2; 003, eq. 1)."""
+    exact = sizes.astype(np.float64)
+    return float(np.where(sizes >= k, exact**2, n * exact).sum() + float(n) * suppressed)
 
 
 def distinct_losses(data: Microdata, partition: Partition) -> Floats:
@@ -108,6 +183,50 @@ def distinct_losses(data: Microdata, partition: Partition) -> Floats:
         everything = len(np.unique(data.codes[:, a]))
         result[:, a] = np.where(distinct > 1, distinct / everything, 0.0)
     return result
+
+
+def published_losses(space: Space, states: States) -> Floats:
+    """NCP by what is actually published (SPEC §3.4): set size, leaves below the node, codes in an interval of labels.
+
+    Each over the size of the domain and 0 when it is one; numbers by width.
+    """
+    result = space.losses(states, "ncp")
+    for a, domain in enumerate(space.domains):
+        if isinstance(domain, Interval) and domain.labels is not None:
+            slot = int(space.slots[a])
+            codes = states[:, slot + 1] - states[:, slot] + 1
+            mixed = (states[:, slot + 1] == domain.missing_code) & (codes > 1)
+            result[:, a] = np.where(mixed, 1.0, np.where(codes > 1, codes / domain.size, 0.0))
+    return result
+
+
+def distortion_ratio(
+    levels: ArrayLike,
+    heights: ArrayLike,
+    records: ArrayLike | None = None,
+    suppressed: int = 0,
+    *,
+    height_reading: HeightReading = "levels",
+) -> float:
+    """Σ h / (n · Σ H): how far up their hierarchies values went (001, §V; SPEC §3.5).
+
+    `levels` has a row a class (of `records` records, by default one) and a column an attribute. Heights in print are
+    mostly numbers of levels with the leaves among them (`height_reading="levels"`, so H is one less), else `"edges"`.
+    A suppressed record goes all the way.
+    """
+    if height_reading not in READINGS:
+        raise ConfigError(
+            f"height_reading = {height_reading!r} is not allowed; {did_you_mean(height_reading, READINGS)}"
+        )
+    h = np.atleast_2d(np.asarray(levels, dtype=np.float64))
+    top = np.asarray(heights, dtype=np.float64) - (height_reading == "levels")
+    counts = np.ones(len(h)) if records is None else np.asarray(records, dtype=np.float64)
+    n = float(counts.sum()) + suppressed
+    if n == 0:
+        return float("nan")
+    if top.sum() <= 0:
+        return 0.0
+    return float((counts @ h).sum() + suppressed * top.sum()) / (n * float(top.sum()))
 
 
 def sse(data: Microdata, partition: Partition) -> float:
@@ -134,18 +253,19 @@ def sse(data: Microdata, partition: Partition) -> float:
     return 100 * within / total if total else float("nan")
 
 
-def _levels(data: Microdata, states: States) -> Floats:
+def heights(space: Space) -> Floats:
+    """Edges of each attribute's hierarchy; attributes without one count as a single step."""
+    return np.array([float(d.taxonomy.height[d.taxonomy.root]) if isinstance(d, Tree) else 1.0 for d in space.domains])
+
+
+def _levels(space: Space, states: States) -> Floats:
     """How far up its hierarchy each attribute went, as a share of the way (SPEC §3.5)."""
-    space = data.space("il")
     result = space.losses(states, "il")
-    for a, domain in enumerate(data.domains):
+    for a, domain in enumerate(space.domains):
         if isinstance(domain, Set):
             result[:, a] = result[:, a] > 0
     return result
 
 
-def _height(data: Microdata, a: int) -> float:
-    domain = data.domains[a]
-    if isinstance(domain, Tree):
-        return float(domain.taxonomy.height[domain.taxonomy.root])
-    return 1.0
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value

@@ -1,0 +1,84 @@
+"""`shoal measure`: what any masked file lost against its original, whoever made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from shoal.cli.output import JSON, QUIET, SEED, Speaker
+
+if TYPE_CHECKING:
+    from shoal.measures.masked import MaskedMeasures
+    from shoal.microdata import Microdata
+    from shoal.schema import Configuration
+
+
+def measure(
+    original: Path = typer.Argument(..., help="The original table."),
+    masked: Path = typer.Argument(..., help="The masked file, its records in any order."),
+    config: Path = typer.Option("shoal.toml", "--config", "-c", help="Roles, domains and taxonomies."),
+    aligned: bool = typer.Option(False, "--aligned", help="Both files have the same records in the same order."),
+    queries: int = typer.Option(1000, "--queries", min=0, help="Random counting queries to compare; 0 for none."),
+    predict: str | None = typer.Option(None, "--predict", help="A column that a classifier shall predict."),
+    seed: int | None = SEED,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Every loss measure of a masked file, and what an analyst keeps: answers to counts, accuracy of a classifier.
+
+    Example: shoal measure patients.csv masked.csv -c shoal.toml
+    """
+    from shoal.cli.anonymize import load
+    from shoal.io.files import read_table
+    from shoal.measures.masked import measure_masked
+    from shoal.measures.utility import classification, query_error
+    from shoal.schema import read_config
+
+    speaker = Speaker(as_json, quiet)
+    configuration = read_config(config)
+    data = load(configuration, original)
+    table = read_table(masked, missing=configuration.config.source.missing)
+    averages = configuration.config.release.recode == "microaggregate"
+    found = measure_masked(data, table, smallest_size(configuration, data), aligned=aligned, averages=averages)
+    told: dict[str, Any] = found.to_dict()
+    chosen = configuration.config.method.seed if seed is None else seed
+    report(found, speaker)
+    if queries:
+        error = query_error(data, table, queries=queries, seed=chosen)
+        told["query_error"] = error.to_dict()
+        speaker.say(
+            f"Half of {error.queries:,} random counting queries are off by less than {error.median:.1%}, "
+            f"one in ten by more than {error.percentile_90:.1%}."
+        )
+    if predict is not None:
+        accuracy = classification(data, table, predict, seed=chosen)
+        told["classification"] = accuracy.to_dict()
+        speaker.say(
+            f"A classifier of '{predict}' is right in {accuracy.masked:.1%} of the masked records, in "
+            f"{accuracy.original:.1%} of the original ones and in {accuracy.baseline:.1%} without looking."
+        )
+    speaker.result(told)
+
+
+def smallest_size(configuration: Configuration, data: Microdata) -> int:
+    """The policy's k for the measures that need one; 1 without a policy."""
+    from shoal.policy import Policy
+
+    if not configuration.config.policy:
+        return 1
+    return data.rules(Policy.from_config(configuration.config.policy)).k
+
+
+def report(found: MaskedMeasures, speaker: Speaker) -> None:
+    """Totals, attributes and notes, for people."""
+    totals = found.measures.to_dict()
+    rows = [[name, value] for name, value in totals.items() if name != "attributes"]
+    speaker.table("What it cost", ["measure", "value"], rows)
+    shown = ("il", "ncp", "ncp_published", "granularity", "distortion")
+    by_attribute = found.measures.attributes.items()
+    attributes = [[name, *(shares[key] for key in shown)] for name, shares in by_attribute]
+    speaker.table("By attribute", ["attribute", *shown], attributes)
+    for note in found.notes:
+        speaker.say(note)

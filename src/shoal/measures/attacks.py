@@ -1,0 +1,447 @@
+"""What an intruder learns from one masked table: attacks are run, not argued (SPEC §5.2–5.5).
+
+Every attack looks at the masked table alone (linking also at what the intruder has) and answers with an `Exposure`:
+who is exposed, how much, and a sentence a data steward understands. Classes are those of the published values;
+suppressed records are one of them. A missing sensitive value exposes nobody and is no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.errors import InputError, did_you_mean
+from shoal.measures.regions import common_space, relate
+from shoal.models.base import TOLERANCE
+from shoal.models.extended_p_sensitive import strong_nodes
+from shoal.schema import Schema
+from shoal.verifier import AuditedColumn, audited_column, derive_classes, published_quasi
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SIMILAR_RANGE = 0.1
+"""Numbers of a class are similar when they span at most this share of the table's range."""
+SKEWED_GAIN = 1.0
+"""A value is skewed in a class when its share there is more than twice that in the table."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What one attack found. `exposed` of `total` records (or persons) are exposed, in these `classes`."""
+
+    attack: str
+    attribute: str | None
+    exposed: int
+    total: int
+    classes: tuple[int, ...]
+    of_classes: int
+    worst: float
+    """The attack's own number where it hits hardest: a probability, or a gain."""
+    sentence: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float:
+        """The exposed share."""
+        return self.exposed / self.total if self.total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: numbers of classes, not which."""
+        plain = {key: value for key, value in vars(self).items() if key not in ("classes", "details")}
+        return {**plain, "share": self.share, "classes": len(self.classes), **self.details}
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """One sensitive attribute by class: cells with their counts, class by class and most frequent value first.
+
+    Only what occurs is kept, so thousands of classes times thousands of values take no more room than the table.
+    """
+
+    column: AuditedColumn
+    owner: Ints
+    code: Ints
+    count: Ints
+    starts: Ints
+    known: Ints
+
+    @property
+    def distinct(self) -> Ints:
+        """Different values in each class."""
+        return np.diff(self.starts)
+
+    @property
+    def table(self) -> Ints:
+        """Counts of each code in the whole table."""
+        return np.bincount(self.code, self.count, len(self.column.labels)).astype(np.int64)
+
+    def largest(self, values: Floats) -> Floats:
+        """The largest of a number per cell in each class; -inf in classes without a known value."""
+        result = np.full(len(self.known), -np.inf)
+        filled = self.distinct > 0
+        if len(values):
+            result[filled] = np.maximum.reduceat(values, self.starts[:-1][filled])
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedTable:
+    """A masked table as an intruder sees it: classes with what they publish and the sensitive values in them."""
+
+    masked: pl.DataFrame
+    schema: Schema
+    groups: pl.DataFrame
+    labels: Ints
+    sizes: Ints
+    histograms: tuple[Histogram, ...]
+
+    @classmethod
+    def of(cls, masked: pl.DataFrame, schema: Schema) -> MaskedTable:
+        """Group a masked table by what it publishes."""
+        quasi = published_quasi(masked, schema)
+        if masked.height == 0:
+            raise InputError("The masked table has no records.")
+        labels, groups = derive_classes(masked, quasi)
+        sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)
+        columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
+        return cls(masked, schema, groups, labels, sizes, tuple(_histogram(c, labels, len(sizes)) for c in columns))
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.labels)
+
+    def show(self, index: int) -> str:
+        """What a class publishes, in words."""
+        row = self.groups.row(index, named=True)
+        return ", ".join(f"{name} = {'missing' if value is None else value}" for name, value in row.items())
+
+
+def run_attacks(
+    table: MaskedTable, *, strength: int = 1, similar_range: float = SIMILAR_RANGE, gain: float = SKEWED_GAIN
+) -> list[Exposure]:
+    """All attacks that need nothing but the masked table, for every sensitive attribute."""
+    found: list[Exposure] = []
+    for histogram in table.histograms:
+        found.append(homogeneity(table, histogram))
+        found.append(background_knowledge(table, histogram, strength))
+        alike = similarity(table, histogram, similar_range)
+        if alike is not None:
+            found.append(alike)
+        found.append(skewness(table, histogram, gain))
+    return found
+
+
+def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
+    """Classes in which everybody has the same value (000, §2.1)."""
+    hit = np.flatnonzero(histogram.distinct == 1)
+    name, exposed = histogram.column.name, int(histogram.known[hit].sum())
+    if len(hit):
+        sentence = (
+            f"In {_of(len(hit), len(table.sizes), 'class', 'classes')} everybody has the same '{name}', so who is "
+            f"known to be in one of them is exposed: {_of(exposed, table.n, 'record', 'records')}."
+        )
+    else:
+        sentence = f"No class has only one value of '{name}', so being in a class does not give the value away."
+    worst = 1.0 if len(hit) else _top_share(histogram)
+    return Exposure("homogeneity", name, exposed, table.n, _ids(hit), len(table.sizes), worst, sentence)
+
+
+def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int = 1) -> Exposure:
+    """An intruder who can rule out `strength` values for the target (SPEC §5.3).
+
+    At worst these are the most frequent of the others, so the top value has the probability
+    r_1 / (s − (r_2 + … + r_{b+1})), and certainty comes with at most b + 1 values in the class.
+    """
+    by_strength = {b: float(posteriors(histogram, b).max(initial=0.0)) for b in range(max(2, strength) + 1)}
+    hit = np.flatnonzero((histogram.distinct > 0) & (histogram.distinct <= strength + 1))
+    exposed, name = int(histogram.known[hit].sum()), histogram.column.name
+    ruled = f"{strength} value" if strength == 1 else f"{strength} values"
+    if len(hit):
+        sentence = (
+            f"Who can rule out {ruled} of '{name}' for a person may learn the value of "
+            f"{_of(exposed, table.n, 'record', 'records')}, in {_of(len(hit), len(table.sizes), 'class', 'classes')}."
+        )
+    else:
+        sentence = (
+            f"Who can rule out {ruled} of '{name}' still cannot be certain of anybody's; the best guess is right with "
+            f"probability {by_strength[strength]:.2f}."
+        )
+    details = {"posterior": {str(b): value for b, value in by_strength.items()}}
+    return Exposure(
+        "background_knowledge",
+        name,
+        exposed,
+        table.n,
+        _ids(hit),
+        len(table.sizes),
+        by_strength[strength],
+        sentence,
+        details,
+    )
+
+
+def posteriors(histogram: Histogram, strength: int) -> Floats:
+    """Per class, the probability of its most frequent value when the `strength` next ones are ruled out."""
+    classes = len(histogram.known)
+    rank = np.arange(len(histogram.owner)) - histogram.starts[:-1][histogram.owner]
+    first, ruled = rank == 0, (rank >= 1) & (rank <= strength)
+    top = np.bincount(histogram.owner[first], histogram.count[first], classes)
+    out = np.bincount(histogram.owner[ruled], histogram.count[ruled], classes)
+    return np.where(histogram.known > 0, top / np.maximum(1, histogram.known - out), 0.0)
+
+
+def similarity(
+    table: MaskedTable,
+    histogram: Histogram,
+    similar_range: float = SIMILAR_RANGE,
+    variance_ratio: float | None = None,
+) -> Exposure | None:
+    """Classes whose values differ and yet say the same (001, §VI A.1; SPEC §5.4); None without a measure of that.
+
+    Values are alike in one category, below one protected node, or, for numbers and ordered labels, within
+    `similar_range` of the table's range or with less than `variance_ratio` of its variance. By default that ratio is
+    the square of the range, which is what an even spread over that range has.
+    """
+    column = histogram.column
+    if column.categories or (column.protect and column.taxonomy is not None):
+        groups, meaning = _alike_groups(histogram)
+        hit = np.flatnonzero(_distinct_groups(histogram, groups) == 1)
+        worst = len(hit) / len(table.sizes)
+    elif column.ordered:
+        ratio = similar_range**2 if variance_ratio is None else variance_ratio
+        spans, variances = _spreads(histogram)
+        hit = np.flatnonzero((histogram.known > 0) & ((spans <= similar_range + TOLERANCE) | (variances < ratio)))
+        meaning = f"lie within {similar_range:.0%} of the range, or hardly vary"
+        worst = len(hit) / len(table.sizes)
+    else:
+        return None
+    exposed = int(histogram.known[hit].sum())
+    if len(hit):
+        sentence = (
+            f"In {_of(len(hit), len(table.sizes), 'class', 'classes')} the values of '{column.name}' {meaning}: "
+            f"{_of(exposed, table.n, 'record', 'records')} are exposed to who only wants to know that much."
+        )
+    else:
+        sentence = f"In no class do all values of '{column.name}' say the same ({meaning})."
+    return Exposure("similarity", column.name, exposed, table.n, _ids(hit), len(table.sizes), worst, sentence)
+
+
+def vulnerable_tables(tables: Sequence[pl.DataFrame], schema: Schema, attribute: str) -> tuple[int, int]:
+    """Of several masked tables (say, all minimal generalizations), how many a similarity attack succeeds on."""
+    vulnerable = 0
+    for masked in tables:
+        table = MaskedTable.of(masked, schema)
+        by_name = {histogram.column.name: histogram for histogram in table.histograms}
+        if attribute not in by_name:
+            raise InputError(f"'{attribute}' is not a sensitive attribute; {did_you_mean(attribute, by_name)}")
+        found = similarity(table, by_name[attribute])
+        vulnerable += found is not None and found.exposed > 0
+    return vulnerable, len(tables)
+
+
+def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN) -> Exposure:
+    """Values that are more frequent in a class than in the table by more than `gain` (002, §2.3; SPEC §5.5).
+
+    The gain of a value is p/q − 1 for its shares p in the class and q in the table: being in the class makes it that
+    much more probable.
+    """
+    share = histogram.count / np.maximum(1, histogram.known)[histogram.owner]
+    whole = histogram.table / max(1, int(histogram.known.sum()))
+    prior = whole[histogram.code]
+    gains = share / prior - 1
+    hit = gains > gain + TOLERANCE
+    exposed, name = int(histogram.count[hit].sum()), histogram.column.name
+    worst = int(gains.argmax()) if len(gains) else -1
+    if worst < 0:
+        return Exposure("skewness", name, 0, table.n, (), len(table.sizes), 0.0, f"'{name}' has no known value.")
+    value, owner = histogram.column.labels[histogram.code[worst]], int(histogram.owner[worst])
+    sentence = (
+        f"'{value}' is {gains[worst] + 1:.1f} times as frequent in the class ({table.show(owner)}) as in the table "
+        f"({share[worst]:.0%} instead of {prior[worst]:.1%}); {_of(exposed, table.n, 'record', 'records')} have a "
+        f"value of '{name}' that their class makes more than {gain + 1:g} times as probable."
+    )
+    details = {"gain": float(gains[worst]), "additive_gain": float((share - prior).max()), "value": value}
+    classes = np.unique(histogram.owner[hit])
+    return Exposure(
+        "skewness",
+        name,
+        exposed,
+        table.n,
+        _ids(classes),
+        len(table.sizes),
+        float(gains[worst]),
+        sentence,
+        details,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """What linking found for each person of the external table: candidate records, and the best guess's probability.
+
+    `posterior` has, per sensitive attribute, the share of the most frequent value among the candidates; `value` is
+    that value's label (None where no candidate has a known value).
+    """
+
+    candidates: Ints
+    posterior: Mapping[str, Floats]
+    value: Mapping[str, list[str | None]]
+    exposure: Exposure
+
+
+def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) -> Links:
+    """Persons with known quasi-identifiers against the masked table (003, Table 1; SPEC §5.2).
+
+    Candidates of a person are the records whose published values cover what is known: intervals and sets that contain
+    it, nodes above it. A value missing in the external table is not known and rules nothing out. Exposed are persons
+    with one candidate, or for whom a sensitive value has at least the probability `certainty`.
+    """
+    from scipy.sparse import csr_array
+
+    if external.height == 0:
+        raise InputError("The external table has no persons.")
+    names = shared_quasi(table.schema, external)
+    space, (classes, persons) = common_space([table.groups, external], table.schema, names, [False, True])
+    cover = relate(space, persons, classes)
+    candidates = np.asarray(cover @ table.sizes, dtype=np.int64)
+    posterior, values = {}, {}
+    for histogram in table.histograms:
+        width = max(1, len(histogram.column.labels))
+        counts = csr_array((histogram.count, (histogram.owner, histogram.code)), shape=(len(table.sizes), width))
+        found = csr_array(cover @ counts)
+        best, code = _row_maxima(found)
+        posterior[histogram.column.name] = best / np.maximum(1, candidates)
+        values[histogram.column.name] = [histogram.column.labels[c] if c >= 0 else None for c in code]
+    certain = np.zeros(external.height, dtype=bool)
+    for share in posterior.values():
+        certain |= (candidates > 0) & (share >= certainty - TOLERANCE)
+    unique = candidates == 1
+    exposed = unique | certain
+    hit = np.unique(np.asarray(cover[exposed].indices)) if exposed.any() else np.zeros(0, dtype=np.int64)
+    linked = candidates > 0
+    expected = float((1 / candidates[linked]).sum())
+    total = external.height
+    fewest = int(candidates[linked].min()) if linked.any() else 0
+    sentence = (
+        f"Of {total:,} persons in the external table {int(linked.sum()):,} fit some masked record, "
+        f"{int(unique.sum()):,} fit exactly one, and for {int(certain.sum()):,} a sensitive value is certain; guessing "
+        f"would find {expected:,.1f} of them, and nobody who fits has fewer than {fewest} candidates."
+    )
+    details = {
+        "linked": int(linked.sum()),
+        "unique": int(unique.sum()),
+        "certain": int(certain.sum()),
+        "expected_reidentified": expected,
+        "fewest_candidates": fewest,
+        "median_candidates": float(np.median(candidates[linked])) if linked.any() else 0.0,
+        "columns": names,
+    }
+    worst = max((float(share.max()) for share in posterior.values()), default=1 / fewest if fewest else 0.0)
+    exposure = Exposure(
+        "linking", None, int(exposed.sum()), total, _ids(hit), len(table.sizes), worst, sentence, details
+    )
+    return Links(candidates, posterior, values, exposure)
+
+
+def shared_quasi(schema: Schema, external: pl.DataFrame) -> list[str]:
+    """The quasi-identifiers that an external table has; one at least."""
+    quasi = schema.named("quasi")
+    names = [name for name in quasi if name in external.columns]
+    if not names:
+        raise InputError(
+            f"The external table has none of the quasi-identifiers {', '.join(quasi)}; "
+            f"{did_you_mean(quasi[0], external.columns)}"
+        )
+    return names
+
+
+def _histogram(column: AuditedColumn, labels: Ints, classes: int) -> Histogram:
+    width = max(1, len(column.labels))
+    known = column.codes >= 0
+    cells, counts = np.unique(labels[known] * width + column.codes[known], return_counts=True)
+    owner, code = cells // width, cells % width
+    order = np.lexsort((code, -counts, owner))
+    owner, code, count = owner[order], code[order], counts[order].astype(np.int64)
+    return Histogram(
+        column=column,
+        owner=owner,
+        code=code,
+        count=count,
+        starts=np.searchsorted(owner, np.arange(classes + 1)),
+        known=np.bincount(owner, count, classes).astype(np.int64),
+    )
+
+
+def _alike_groups(histogram: Histogram) -> tuple[Ints, str]:
+    """The group of each code: its category, or its strong node (a value below no protected node is its own)."""
+    column = histogram.column
+    if column.categories:
+        category = {value: i for i, (_, values) in enumerate(column.categories) for value in values}
+        rest = len(column.categories)
+        groups = [category.get(label, rest + code) for code, label in enumerate(column.labels)]
+        return np.array(groups, dtype=np.int64), "are all of one category"
+    tree = column.taxonomy
+    if tree is None:
+        raise InputError(f"'{column.name}' has neither categories nor a taxonomy.")
+    strong = strong_nodes(tree, column.protect)
+    places = [tree.leaf_codes.get(label) for label in column.labels]
+    groups = [tree.nodes + code if place is None else int(strong[place]) for code, place in enumerate(places)]
+    return np.array(groups, dtype=np.int64), "lie all below one protected node"
+
+
+def _distinct_groups(histogram: Histogram, groups: Ints) -> Ints:
+    width = int(groups.max(initial=0)) + 1
+    cells = np.unique(histogram.owner * width + groups[histogram.code])
+    return np.bincount(cells // width, minlength=len(histogram.known))
+
+
+def _spreads(histogram: Histogram) -> tuple[Floats, Floats]:
+    """Range and variance of each class over those of the table; infinite where the table does not vary."""
+    column, classes = histogram.column, len(histogram.known)
+    numbers = np.arange(len(column.labels), dtype=np.float64) if column.numbers is None else column.numbers
+    values = numbers[histogram.code]
+    spans = np.where(histogram.known > 0, histogram.largest(values) + histogram.largest(-values), np.inf)
+    known = np.maximum(1, histogram.known)
+    means = np.bincount(histogram.owner, histogram.count * values, classes) / known
+    squares = histogram.count * (values - means[histogram.owner]) ** 2
+    variances = np.bincount(histogram.owner, squares, classes) / known
+    everything = float(histogram.count.sum())
+    if not everything:
+        return spans, variances
+    centre = float(histogram.count @ values) / everything
+    variance = float(histogram.count @ (values - centre) ** 2) / everything
+    if variance <= 0:
+        return np.full(classes, np.inf), np.full(classes, np.inf)
+    return spans / float(values.max() - values.min()), variances / variance
+
+
+def _row_maxima(matrix: Any) -> tuple[Ints, Ints]:
+    """Largest entry of every row of a sparse matrix and its column (the smallest of several), 0 and -1 without any."""
+    best, code = np.zeros(matrix.shape[0], dtype=np.int64), np.full(matrix.shape[0], -1, dtype=np.int64)
+    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, -matrix.data, owner))
+    owner = owner[order]
+    first = np.ones(len(owner), dtype=bool)
+    first[1:] = owner[1:] != owner[:-1]
+    best[owner[first]] = matrix.data[order][first]
+    code[owner[first]] = matrix.indices[order][first]
+    return best, code
+
+
+def _top_share(histogram: Histogram) -> float:
+    return float(posteriors(histogram, 0).max(initial=0.0))
+
+
+def _ids(classes: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(int(c) for c in classes)
+
+
+def _of(some: int, total: int, one: str, many: str) -> str:
+    return f"{some:,} of {total:,} {one if total == 1 else many}"

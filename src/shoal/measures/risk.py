@@ -1,0 +1,317 @@
+"""The risk of being found: by intruders of three kinds, in the population, and by which columns (SPEC §5.1).
+
+Records of a class of size f cannot be told apart, so an intruder who knows that the target is in the table is right
+once in f times (prosecutor). Who only knows a population in which F persons fit the class is right once in F times
+(journalist). The marketer wants as many as possible and counts how many guesses come true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.errors import ConfigError, InputError
+from shoal.measures.attacks import MaskedTable, shared_quasi
+from shoal.measures.regions import common_space, relate
+from shoal.models.base import TOLERANCE
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+THRESHOLDS = (0.05, 0.1, 0.2, 0.33, 0.5)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What one kind of intruder achieves: the highest and the average risk of a record, and records above thresholds.
+
+    A record that was left out has no risk and counts in the average; the records that a release shows starred are a
+    class like any other.
+    """
+
+    intruder: str
+    highest: float
+    average: float
+    above: Mapping[float, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "above": {f"{threshold:g}": count for threshold, count in self.above.items()}}
+
+
+@dataclass(frozen=True)
+class Risks:
+    """All three intruders; the journalist needs a population."""
+
+    prosecutor: Risk
+    journalist: Risk | None
+    marketer: Risk
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        journalist = self.journalist.to_dict() if self.journalist else None
+        return {
+            "prosecutor": self.prosecutor.to_dict(),
+            "journalist": journalist,
+            "marketer": self.marketer.to_dict(),
+        }
+
+    def sentence(self) -> str:
+        """For a data steward."""
+        text = (
+            f"Who knows that somebody is in the table finds them with a probability of at most "
+            f"{self.prosecutor.highest:.3f}, {self.prosecutor.average:.3f} on average"
+        )
+        if self.journalist is not None:
+            text += f"; who knows only the population, with at most {self.journalist.highest:.3f}"
+        return text + f"; guessing everybody at once finds {self.marketer.average:.2%} of all."
+
+
+def reidentification_risk(
+    sizes: Sequence[int] | Ints,
+    population: Sequence[int] | Ints | None = None,
+    *,
+    dropped: int = 0,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> Risks:
+    """Risks from the sizes of the classes, and of the same classes in a population.
+
+    >>> risks = reidentification_risk([2, 3, 5], [4, 6, 5])
+    >>> risks.prosecutor.highest, risks.prosecutor.average, risks.journalist.highest, risks.marketer.average
+    (0.5, 0.3, 0.25, 0.2)
+    """
+    f = np.asarray(sizes, dtype=np.int64)
+    if len(f) == 0 or f.min() < 1:
+        raise InputError("Risks need at least one class, and classes have records.")
+    prosecutor = _risk("prosecutor", f, 1 / f, dropped, thresholds)
+    if population is None:
+        return Risks(prosecutor, None, _risk("marketer", f, 1 / f, dropped, thresholds))
+    F = np.asarray(population, dtype=np.int64)
+    if len(F) != len(f):
+        raise InputError(f"The population has {len(F)} classes and the table {len(f)}; they must be the same.")
+    small = np.flatnonzero(f > F)
+    if len(small):
+        raise InputError(
+            f"Class {int(small[0]) + 1} has {f[small[0]]} records and fits only {F[small[0]]} of the population, so "
+            "the table is no part of it."
+        )
+    journalist = _risk("journalist", f, 1 / F, dropped, thresholds)
+    return Risks(prosecutor, journalist, _risk("marketer", f, 1 / F, dropped, thresholds))
+
+
+def population_sizes(table: MaskedTable, population: pl.DataFrame) -> Ints:
+    """How many of a population fit each class: with the same published values, or covered by them.
+
+    A population whose columns hold the same generalized values as the masked table is matched by them; one with
+    original values is matched by what they are covered by.
+    """
+    quasi = table.groups.columns
+    if all(name in population.columns for name in quasi):
+        keys = population.select(pl.col(quasi).cast(pl.String))
+        shown = table.groups.select(pl.col(quasi).cast(pl.String))
+        counts = keys.group_by(quasi).len("persons")
+        found = shown.join(counts, on=quasi, how="left", nulls_equal=True, maintain_order="left")["persons"]
+        if found.null_count() == 0:
+            return found.to_numpy().astype(np.int64)
+    names = shared_quasi(table.schema, population)
+    space, (classes, persons) = common_space([table.groups, population], table.schema, names, [False, False])
+    points, of_person = np.unique(persons, axis=0, return_inverse=True)
+    weights = np.bincount(of_person.ravel(), minlength=len(points)).astype(np.int64)
+    return np.asarray(relate(space, classes, points) @ weights, dtype=np.int64)
+
+
+def sample_uniques(sizes: Sequence[int] | Ints) -> int:
+    """Records that are alone in their class."""
+    return int(np.count_nonzero(np.asarray(sizes) == 1))
+
+
+def zayatz(sizes: Sequence[int] | Ints, fraction: float) -> float:
+    """Estimated number of unique persons in the population (Zayatz 1991, as in Dankar et al. 2012, Appendix A).
+
+    Bayes' rule for P(F = 1 | f = 1), with the share of classes of each size taken from the sample and
+    P(f = 1 | F = j) hypergeometric; the population has s_1 · P(F = 1 | f = 1) / fraction.
+    """
+    from scipy.stats import hypergeom
+
+    f, n, N = _sample(sizes, fraction)
+    unique = sample_uniques(f)
+    if not unique:
+        return 0.0
+    size, classes = np.unique(f, return_counts=True)
+    seen = (classes / len(f)) * hypergeom.pmf(1, N, size, n)
+    return float(unique * (seen[0] / seen.sum()) * N / n)
+
+
+def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
+    """Estimated number of unique persons in the population by Pitman's model (Hoshino 2001); NaN if it does not fit.
+
+    θ and α are those of maximal likelihood: with u classes of sizes f and n records,
+    Σ_{i<u} ln(θ + iα) − Σ_{i<n} ln(θ + i) + Σ_f Σ_{i<f} ln(i − α), the sums in closed form with Γ. The population
+    of N then has N · Γ(θ+α+N−1) Γ(θ+1) / (Γ(θ+α) Γ(θ+N)) unique persons on average, for large N the
+    Γ(θ+1)/Γ(θ+α) · N^α of the paper.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import gammaln
+
+    f, n, N = _sample(sizes, fraction)
+    if not sample_uniques(f):
+        return 0.0
+    if len(f) < 2 or f.max() < 2:
+        return float("nan")
+    size, classes = np.unique(f, return_counts=True)
+    u = len(f)
+
+    def parameters(x: Floats) -> tuple[float, float]:
+        alpha = 1 / (1 + np.exp(-x[1]))
+        return float(np.exp(x[0]) - alpha), float(alpha)
+
+    def loss(x: Floats) -> float:
+        theta, alpha = parameters(x)
+        rising = (u - 1) * np.log(alpha) + gammaln(theta / alpha + u) - gammaln(theta / alpha + 1)
+        below = gammaln(theta + n) - gammaln(theta + 1)
+        inside = classes @ (gammaln(size - alpha) - gammaln(1 - alpha))
+        return float(-(rising - below + inside) / n)
+
+    box = [(np.log(1e-3), np.log(1e9)), (-12.0, 12.0)]
+    start = np.array([np.log(max(1.0, u / 2)), 0.0])
+    found = minimize(loss, start, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15, "gtol": 1e-10})
+    polished = minimize(loss, found.x, method="Nelder-Mead", bounds=box, options={"xatol": 1e-9, "fatol": 1e-14})
+    best = polished if polished.fun <= found.fun else found
+    theta, alpha = parameters(best.x)
+    if not np.isfinite(best.fun):
+        return float("nan")
+    logs = np.log(N) + gammaln(theta + alpha + N - 1) + gammaln(theta + 1) - gammaln(theta + alpha) - gammaln(theta + N)
+    return float(min(np.exp(logs), N))
+
+
+def slide_negative_binomial(sizes: Sequence[int] | Ints, fraction: float) -> float:
+    """Estimated number of unique persons by the slide negative binomial model (Chen & Keller-McNulty 1998).
+
+    A population class has 1 + NB(α, β) persons, so its generating function is G(z) = z·(β / (1 − (1 − β)z))^α, and
+    a sample of the fraction π has on average s_1 = K·π·G'(1 − π) and s_2 = K·π²/2·G''(1 − π) classes of one and
+    two. K classes in all are estimated from the sample (Shlosser 1981, in Haas & Stokes 1998), α and β solve the
+    two equations, and K·β^α persons are unique. NaN where they have no solution.
+    """
+    from scipy.optimize import least_squares
+
+    f, _, _ = _sample(sizes, fraction)
+    one, two = sample_uniques(f), int(np.count_nonzero(f == 2))
+    if not one:
+        return 0.0
+    if not two or fraction >= 1:
+        return float("nan") if fraction < 1 else float(one)
+    size, classes = np.unique(f, return_counts=True)
+    unseen = (1 - fraction) ** size @ classes
+    K = len(f) + one * unseen / float(size * fraction * (1 - fraction) ** (size - 1) @ classes)
+    z = 1 - fraction
+
+    def errors(x: Floats) -> Floats:
+        alpha, beta = np.exp(x[0]), 1 / (1 + np.exp(-x[1]))
+        w = (1 - beta) * z
+        scale = (beta / (1 - w)) ** alpha
+        expected_one = K * fraction * scale * (1 + alpha * w / (1 - w))
+        expected_two = K * fraction**2 / 2 * scale * alpha * (1 - beta) * (2 - (1 - alpha) * w) / (1 - w) ** 2
+        return np.array([np.log(expected_one / one), np.log(expected_two / two)])
+
+    best = None
+    for start in ((0.0, 0.0), (-2.0, -2.0), (1.0, -3.0), (-1.0, 2.0)):
+        found = least_squares(errors, np.array(start), bounds=([-15.0, -25.0], [15.0, 25.0]), xtol=1e-12, ftol=1e-12)
+        if best is None or found.cost < best.cost:
+            best = found
+    if best is None or np.abs(best.fun).max() > 1e-6:
+        return float("nan")
+    return float(K * (1 / (1 + np.exp(-best.x[1]))) ** np.exp(best.x[0]))
+
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """Unique persons in the population by each estimator (NaN where it does not fit), and the one to use."""
+
+    sample: int
+    population: int
+    pitman: float
+    zayatz: float
+    slide_negative_binomial: float
+    model: str
+    estimate: float
+
+    @property
+    def share(self) -> float:
+        """The estimated share of the population that is unique."""
+        return self.estimate / self.population
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        plain = {key: None if value != value else value for key, value in asdict(self).items()}
+        return {**plain, "share": self.share}
+
+
+def dankar(sizes: Sequence[int] | Ints, fraction: float) -> Uniqueness:
+    """The decision rule of Dankar et al. (2012) for the number of unique persons in the population.
+
+    Pitman for sampling fractions up to 0.1; above, the smaller of Zayatz and slide negative binomial. Zayatz always
+    gives an answer and stands in where another model does not fit.
+    """
+    f, _, N = _sample(sizes, fraction)
+    by_pitman, by_zayatz = pitman(f, fraction), zayatz(f, fraction)
+    by_slide = slide_negative_binomial(f, fraction)
+    model, estimate = "zayatz", by_zayatz
+    if fraction <= 0.1 and not np.isnan(by_pitman):
+        model, estimate = "pitman", by_pitman
+    elif fraction > 0.1 and by_slide <= by_zayatz:
+        model, estimate = "slide_negative_binomial", by_slide
+    return Uniqueness(sample_uniques(f), N, by_pitman, by_zayatz, by_slide, model, estimate)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How well some columns tell records apart (Motwani & Xu 2007)."""
+
+    columns: tuple[str, ...]
+    distinction: float
+    """Distinct rows over rows: 1 when the columns are a key."""
+    separation: float
+    """Share of the pairs of records that differ somewhere in these columns."""
+
+
+def separating_sets(frame: pl.DataFrame, columns: Sequence[str], largest: int = 3) -> list[Separation]:
+    """All sets of up to `largest` columns, those that tell the most records apart first. Missing is a value."""
+    if largest < 1:
+        raise ConfigError(f"largest = {largest} is not allowed; it must be at least 1.")
+    n = frame.height
+    if n < 2:
+        raise InputError("Telling records apart needs two records or more.")
+    codes = {name: frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64) for name in columns}
+    found = []
+    for number in range(1, min(largest, len(columns)) + 1):
+        for chosen in combinations(columns, number):
+            key = np.zeros(n, dtype=np.int64)
+            for name in chosen:
+                key = np.unique(key * (int(codes[name].max()) + 1) + codes[name], return_inverse=True)[1]
+            sizes = np.bincount(key)
+            alike = float((sizes * (sizes - 1.0)).sum()) / (n * (n - 1.0))
+            found.append(Separation(chosen, len(sizes) / n, 1 - alike))
+    return sorted(found, key=lambda item: (-item.distinction, -item.separation, len(item.columns)))
+
+
+def _risk(intruder: str, sizes: Ints, risk: Floats, dropped: int, thresholds: Sequence[float]) -> Risk:
+    n = int(sizes.sum()) + dropped
+    above = {float(t): int(sizes[risk > t + TOLERANCE].sum()) for t in thresholds}
+    return Risk(intruder, float(risk.max()), float(sizes @ risk) / n, above)
+
+
+def _sample(sizes: Sequence[int] | Ints, fraction: float) -> tuple[Ints, int, int]:
+    """Class sizes, records in the sample and persons in the population."""
+    if not 0 < fraction <= 1:
+        raise ConfigError(f"The sampling fraction {fraction!r} is not allowed; it must be above 0 and at most 1.")
+    f = np.asarray(sizes, dtype=np.int64)
+    if len(f) == 0 or f.min() < 1:
+        raise InputError("Uniqueness needs at least one class, and classes have records.")
+    n = int(f.sum())
+    return f, n, max(n, round(n / fraction))

@@ -1,0 +1,123 @@
+"""The verifier's audit: every model, with the parameter that just holds, and histograms that are counted in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.measures.masking import masked_of, partition_of
+from tests.tables import ILLNESSES, random_table
+
+from shoal import verifier
+from shoal.models import MODELS
+from shoal.models.k_anonymity import KAnonymity
+from shoal.models.kpqr import KPQR
+from shoal.models.l_diversity import LDiversity
+from shoal.models.personalized import Personalized
+from shoal.policy import Policy
+from shoal.schema import Schema, read_schema
+from shoal.verifier import Strength, audit, verify
+
+
+def example(seed: int) -> tuple[pl.DataFrame, Schema]:
+    data = random_table(seed, 80, sensitive=2)
+    masked, _, _ = masked_of(data, partition_of(seed, 80, 6))
+    return masked, data.schema
+
+
+def holds(strength: Strength, value: Any, masked: pl.DataFrame, schema: Schema) -> bool:
+    given = {strength.parameter: value, **strength.settings}
+    if strength.attribute is not None:
+        given["attribute"] = strength.attribute
+    return verify(masked, Policy((MODELS[strength.model](**given),)), schema).passed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_parameter_holds_and_a_stronger_one_does_not(seed: int) -> None:
+    masked, schema = example(seed)
+    found = audit(masked, schema)
+    assert {strength.model for strength in found} == set(MODELS)
+    for strength in found:
+        value, model = strength.strongest, MODELS[strength.model]
+        whole = strength.parameter in ("k", "p") or (strength.model, strength.settings.get("variant")) in (
+            ("l_diversity", "distinct"),
+            ("l_diversity", "recursive"),
+        )
+        if whole:
+            if value >= 1:
+                assert holds(strength, int(value), masked, schema), strength
+            if strength.model != "kpqr":  # without a rare value in any class every p holds
+                assert not holds(strength, int(value) + 1, masked, schema), strength
+        elif model.smaller_is_stronger:
+            assert holds(strength, min(1.0, value + 1e-9), masked, schema), strength
+            if value > 1e-3:
+                assert not holds(strength, value - 1e-6, masked, schema), strength
+        else:
+            assert holds(strength, value - 1e-9, masked, schema), strength
+            assert not holds(strength, value + 1e-6, masked, schema), strength
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counting_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    masked, schema = example(seed)
+    policy = Policy((KAnonymity(3), LDiversity(2, variant="entropy"), KPQR(p=2, q=0.3, r=0.2)))
+    whole, judged = audit(masked, schema, policy), verify(masked, policy, schema)
+    monkeypatch.setattr(verifier, "CELLS", 20)
+    for one, other in zip(whole, audit(masked, schema, policy), strict=True):
+        if one.settings.get("scope") == "literal":  # may not be told from pieces, and then says so
+            assert np.isnan(other.strongest) or other.strongest == one.strongest
+        else:
+            assert other.strongest == pytest.approx(one.strongest, abs=1e-12)
+    again = verify(masked, policy, schema)
+    assert [check.failing for check in again.checks] == [check.failing for check in judged.checks]
+    assert [str(v) for v in again.violations] == [str(v) for v in judged.violations]
+
+
+def test_no_piece_is_larger_than_the_limit() -> None:
+    n = 6000
+    masked = pl.DataFrame({"g": [f"c{i // 2}" for i in range(n)], "pay": np.arange(n) * 1.5})
+    schema = read_schema({"g": {"role": "quasi"}, "pay": {"role": "sensitive"}})
+    column = verifier.audited_column(masked, "pay", schema)
+    view = LDiversity(2).bind(column, n).view
+    sizes = np.full(n // 2, 2)
+    labels = np.repeat(np.arange(n // 2), 2)
+    cells = [counts.size for _, counts in verifier._pieces(view, labels, sizes)]
+    assert max(cells) <= verifier.CELLS < sum(cells)
+    found = verify(masked, Policy((LDiversity(2),)), schema)
+    assert found.passed and found.checks[0].strongest == 2
+
+
+def test_the_policys_own_parameters_are_used() -> None:
+    masked, schema = example(1)
+    found = audit(masked, schema, Policy((LDiversity(2, variant="recursive", c=3.5),)))
+    settings = [s.settings for s in found if s.model == "l_diversity"]
+    assert {"variant": "recursive", "c": 3.5} in settings
+    assert {"variant": "recursive", "c": 1.5} not in settings
+    assert {"variant": "entropy"} in settings
+
+
+def test_models_that_do_not_apply_are_left_out() -> None:
+    masked = pl.DataFrame({"g": ["a", "a", "b", "b"], "ill": ["flu", "cold", "flu", "cold"]})
+    schema = read_schema({"g": {"role": "quasi"}, "ill": {"role": "sensitive"}})
+    found = audit(masked, schema)
+    assert {"k_e", "personalized", "p_plus_sensitive", "extended_p_sensitive"}.isdisjoint(s.model for s in found)
+    assert {s.settings.get("distance") for s in found if s.model == "t_closeness"} == {None, "equal"}
+    nothing = audit(masked.drop("ill"), read_schema({"g": {"role": "quasi"}}))
+    assert [(s.model, s.strongest) for s in nothing] == [("k_anonymity", 2.0)]
+
+
+def test_guards_in_a_published_column_are_seen() -> None:
+    masked = pl.DataFrame(
+        {"g": ["a"] * 4, "ill": ["flu", "ulcer", "gastritis", "HIV"], "guard": ["flu", "stomach", "", None]}
+    )
+    schema = read_schema(
+        {
+            "g": {"role": "quasi"},
+            "ill": {"role": "sensitive", "taxonomy": {"rows": ILLNESSES}},
+            "guard": {"role": "other"},
+        }
+    )
+    found = verify(masked, Policy((Personalized(0.4, guard="guard"),)), schema)
+    assert (found.passed, found.checks[0].strongest) == (False, 0.5)
