@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         UnsupportedError,
         VerificationError,
     )
+    from shoal.measures.masked import measure_masked
+    from shoal.measures.releases import attack_releases
     from shoal.microdata import Microdata, read
     from shoal.models.alpha_k import AlphaK
     from shoal.models.extended_p_sensitive import ExtendedPSensitive
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from shoal.road import anonymize
     from shoal.schema import Attribute, Schema
     from shoal.taxonomy import Taxonomy
-    from shoal.verifier import verify
+    from shoal.verifier import audit, verify
 
 __version__ = _version.VERSION
 
@@ -69,6 +71,9 @@ _HOME = {
     "UnsupportedError": "errors",
     "VerificationError": "errors",
     "anonymize": "road",
+    "attack_releases": "measures.releases",
+    "audit": "verifier",
+    "measure_masked": "measures.masked",
     "read": "microdata",
     "verify": "verifier",
 }
@@ -112,6 +117,9 @@ __all__ = [
     "VerificationError",
     "__version__",
     "anonymize",
+    "attack_releases",
+    "audit",
+    "measure_masked",
     "read",
     "verify",
 ]

@@ -6,15 +6,19 @@ Small tables are worth trying everything on; large ones are judged by a sample, 
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 
 from shoal.algorithms import Progress, names, run
-from shoal.errors import ShoalError, UnsupportedError
+from shoal.errors import ConfigError, ShoalError, UnsupportedError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.recode import class_states
 from shoal.space import Measure
+
+Prefer = Literal["loss", "classes"]
 
 # Up to this many records every candidate runs on the whole table; beyond, on a sample of this size first.
 WHOLE = 20_000
@@ -29,9 +33,15 @@ def auto(
     seed: int = 0,
     progress: Progress,
     refined: bool = False,
+    prefer: Prefer = "loss",
 ) -> Partition:
-    """The candidate with the least loss. `refined` says that a search follows, so the start hardly matters."""
-    candidates = suitable(rules, data.n, refined)
+    """The candidate with the least loss; with `prefer="classes"` the one with most classes (000's aim), then the least loss.
+
+    `refined` says that a search follows, so the start hardly matters.
+    """
+    if prefer not in get_args(Prefer):
+        raise ConfigError(f"auto: prefer = {prefer!r} is not allowed; {did_you_mean(str(prefer), get_args(Prefer))}")
+    candidates = suitable(rules, data.n, refined, prefer)
     if len(candidates) == 1:
         reason = "a refinement follows, so the fastest suitable start is taken" if refined else "the only suitable one"
         found = run(candidates[0], data, rules, objective=objective, seed=seed, progress=progress)
@@ -51,16 +61,24 @@ def auto(
     if not losses:
         # Nothing worked on the trial: let the most general candidate explain itself on the whole table.
         return run("mondrian", data, rules, objective=objective, seed=seed, progress=progress)
-    best = min(losses, key=lambda name: (round(losses[name], 12), candidates.index(name)))
+
+    def rank(name: str) -> tuple[int, float, int]:
+        fewer = -results[name].classes if prefer == "classes" else 0
+        return fewer, round(losses[name], 12), candidates.index(name)
+
+    best = min(losses, key=rank)
     found = results[best] if whole else run(best, data, rules, objective=objective, seed=seed, progress=progress)
     where = "all records" if whole else f"a sample of {SAMPLE:,} records"
-    note = {"algorithm": best, "why": f"least {objective} on {where}", "losses": losses, "refused": refused}
+    aim = f"least {objective}" if prefer == "loss" else f"most classes, then least {objective},"
+    note = {"algorithm": best, "why": f"{aim} on {where}", "losses": losses, "refused": refused}
     return _noted(found, note)
 
 
-def suitable(rules: Rules, n: int, refined: bool) -> list[str]:
+def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> list[str]:
     """The candidates for a policy: full-domain algorithms never win on loss and are left out."""
     there = set(names())
+    if prefer == "classes":
+        return ["greedy_pk", "enhanced_pk", "k_member"]
     if not rules.superset_closed:
         wanted = ["peel", "mondrian"] if rules.union_closed else ["mondrian"]
         wanted = wanted[:1] if refined and "peel" in there else wanted

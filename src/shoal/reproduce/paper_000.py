@@ -40,7 +40,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
                 ("enhanced_pk", {}),
                 ("greedy_pk", {}),
                 ("incognito", {}),
-                ("auto", {"refined": False}),
+                ("auto", {"prefer": "classes"}),
             )
         }
         cells.append(

@@ -12,7 +12,7 @@ from shoal.policy import Policy
 from shoal.reproduce import Line, Progress, judged
 from shoal.reproduce.tables import EIGHT, adult_sample
 
-MONDRIAN = {"categories": "codes"}
+MONDRIAN = {"categories": "codes", "split": "median"}
 
 
 def run(quick: bool, progress: Progress) -> list[Line]:

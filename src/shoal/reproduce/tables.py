@@ -33,13 +33,18 @@ def adult_sample(
     taxonomies: bool = True,
     part: Any = "train",
 ) -> Microdata:
-    """Complete Adult records, a random sample of n of them, with the taxonomies that lie beside the table."""
+    """Complete Adult records, a random sample of n of them, with the taxonomies that lie beside the table.
+
+    Without taxonomies the values of a category stand in alphabetical order, which is how 003's tools code them.
+    """
     table = adult(part)
     if n is not None:
         table = table[np.sort(np.random.default_rng(seed).permutation(table.height)[:n])]
-    return Microdata.from_frame(
-        table.select(dict.fromkeys([*quasi, *sensitive])), adult_schema(quasi, sensitive, taxonomies)
-    )
+    schema = adult_schema(quasi, sensitive, taxonomies)
+    for name in quasi:
+        if not taxonomies and name not in NUMBERS:
+            schema[name]["taxonomy"] = {"rows": [[value, "*"] for value in sorted(table[name].unique())]}
+    return Microdata.from_frame(table.select([*quasi, *sensitive]), schema)
 
 
 def adult_schema(quasi: Sequence[str], sensitive: Sequence[str] = (), taxonomies: bool = True) -> dict[str, Any]:
