@@ -68,6 +68,11 @@ def anonymize(
         secret=secret,
     )
     evidence = verify(masked, policy, data.schema)
+    if not evidence.passed and recode == "microaggregate" and not rules.union_closed:
+        raise UnsupportedError(
+            "Classes with equal means are one class in the published table, and this policy does not allow good classes to be "
+            'merged; use recode = "generalize".'
+        )
     if not evidence.passed:
         try:
             evidence.require()

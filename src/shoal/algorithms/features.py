@@ -143,6 +143,8 @@ def finish_groups(
     """
     if labels.max() < 0:
         return checked(rules, resort, **notes)
+    if rules.only_size and labels.min() >= 0:
+        return checked(rules, labels, **notes)
     classes = _Classes(X, labels, rules, demands or Demands([str(rule) for rule in rules.rules], rules.rule_deficits))
     classes.place(np.flatnonzero(labels < 0))
     blamed: Counter[str] = Counter()
@@ -160,32 +162,46 @@ class _Classes:
     def __init__(self, X: Floats, labels: NDArray[Any], rules: Rules, demands: Demands) -> None:
         self.X, self.rules, self.demands = X, rules, demands
         self.labels = np.array(labels, dtype=np.int64)
+        self.filled = np.ones(int(self.labels.max()) + 1, dtype=np.bool_)
+        self.members: list[Records]
+        self.means: Floats
+        self.gather()
+
+    def gather(self) -> None:
+        """Members and means from the labels, while no class is empty."""
         order = np.argsort(self.labels, kind="stable")[np.count_nonzero(self.labels < 0) :]
         sizes = np.bincount(self.labels[order])
-        self.members: list[Records] = np.split(order, np.cumsum(sizes)[:-1])
-        self.means = np.stack([X[members].mean(axis=0) for members in self.members])
-        self.filled = np.ones(len(self.members), dtype=np.bool_)
+        starts = np.cumsum(sizes) - sizes
+        self.members = np.split(order, starts[1:])
+        self.means = np.add.reduceat(self.X[order], starts, axis=0) / sizes[:, None]
 
     def place(self, waiting: Records) -> None:
         """Each record, in order, joins the class with the nearest mean that stays good; the nearest if none does.
 
         The means are those of the classes before anybody joined (SPEC §4.11).
         """
-        for record in waiting:
-            if self.rules.superset_closed:
-                c = int(np.argmin(self.distances(self.X[record])))
-            else:
-                near = self.by_distance(self.X[record])
-                c = self.first_good(near, np.array([record]))
-            self.members[c] = np.append(self.members[c], record)
-            self.labels[record] = c
+        if len(waiting) == 0:
+            return
+        if self.rules.superset_closed:
+            from shoal.kernels.kdtree import build_tree
+            from shoal.kernels.micro import nearest_points
+
+            chosen = np.empty(len(waiting), dtype=np.int32)
+            nearest_points(build_tree(self.means), self.X[waiting], chosen)
+            self.labels[waiting] = chosen
+        else:
+            for record in waiting:
+                c = self.first_good(self.by_distance(self.X[record]), np.array([record]))
+                self.members[c] = np.append(self.members[c], record)
+                self.labels[record] = c
+        self.gather()
 
     def merge_failing(self, blamed: Counter[str]) -> bool:
         """Merge each class that is not good with the nearest that makes it good, or the nearest; whether all are good.
 
         `blamed` counts the merges by what the class lacked most.
         """
-        failing = [int(c) for c in np.flatnonzero(self.filled) if self.lacks(int(c)).any()]
+        failing = self.failing()
         while failing:
             c = failing.pop(0)
             blamed[self.demands.names[int(np.argmax(self.lacks(c)))]] += 1
@@ -225,6 +241,18 @@ class _Classes:
         self.members[c] = self.members[c][:0]
         self.filled[c] = False
 
+    def failing(self) -> list[int]:
+        """The classes that lack something."""
+        filled = np.flatnonzero(self.filled)
+        step = self.batch()
+        parts = [filled[i : i + step] for i in range(0, len(filled), step)]
+        none = np.zeros(0, dtype=np.int64)
+        return [int(c) for part in parts for c in part[(self.demands.deficits(self.stats(part, none)) > 0).any(axis=0)]]
+
+    def batch(self) -> int:
+        """How many classes may be judged at once."""
+        return max(TRIED_FIRST, CELLS // max((view.width for view in self.rules.views), default=1))
+
     def distances(self, point: Floats) -> Floats:
         """Squared distances of the means as they are compared: ties within 2⁻⁴⁰."""
         squared = np.rint(((self.means - point) ** 2).sum(axis=1) * TICKS)
@@ -236,14 +264,13 @@ class _Classes:
 
     def first_good(self, candidates: Records, joining: Records) -> int:
         """The first class that is good together with some records, or the first."""
-        most = max(TRIED_FIRST, CELLS // max((view.width for view in self.rules.views), default=1))
         done, step = 0, TRIED_FIRST
         while done < len(candidates):
             batch = candidates[done : done + step]
             good = np.flatnonzero(self.demands.deficits(self.stats(batch, joining)).sum(axis=0) <= 0)
             if len(good):
                 return int(batch[good[0]])
-            done, step = done + step, min(4 * step, most)
+            done, step = done + step, min(4 * step, self.batch())
         return int(candidates[0])
 
     def lacks(self, c: int) -> Floats:

@@ -17,12 +17,11 @@ from shoal.models.kpqr import RareRule
 from shoal.models.t_closeness import TCloseness
 from shoal.models.variance import NumberVariance
 from shoal.partition import Partition
-from shoal.policy import Rules, Stats
+from shoal.policy import FlatRules, Rules, Stats
 from shoal.space import Measure
 
 if TYPE_CHECKING:
     from shoal.kernels.kpqr import Obligations
-    from shoal.kernels.rules import FlatRules
 
 INITS = ("random", "order")
 TAILS = ("X", "Y")

@@ -16,12 +16,11 @@ from shoal.algorithms.features import Floats, feature_matrix, finish_groups, las
 from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.policy import Rules
+from shoal.policy import FlatRules, Rules
 from shoal.space import Measure
 
 if TYPE_CHECKING:
     from shoal.kernels.micro import Counted
-    from shoal.kernels.rules import FlatRules
 
 Labels = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -126,13 +125,15 @@ class Growth:
             free = make_free(np.ascontiguousarray(X[rows]), self.label[rows], self.cell, self.k)
             seeds = make_seeds(free, still_there(order, rows, len(X)))
             own = np.full(len(rows), FREE, dtype=np.int32)
-            before = -1
-            while before != (before := int(np.count_nonzero(own == FREE))):
+            before, now = -1, left
+            while before != now:
+                before = now
                 formed = grow_groups(
                     free, seeds, self.flat, counted, self.cells, self.k, reserve, paired, diverse_first,
                     own, formed, max(2, len(X) // (50 * self.k)),
                 )  # fmt: skip
-                progress(0.9 * (1 - before / len(X)))
+                now = int(np.count_nonzero(own == FREE))
+                progress(0.9 * (1 - now / len(X)))
             labels[rows] = own
             rows = rows[own == FREE]
         return labels

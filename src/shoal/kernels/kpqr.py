@@ -14,7 +14,8 @@ from numba import njit
 
 from shoal.kernels.kdtree import Floats, Ints, helper, live_count
 from shoal.kernels.micro import Flags, Free, Longs, Seeds, _distinct, _join, _nearest, _next_seed, allow_lowering
-from shoal.kernels.rules import TOLERANCE, FlatRules, class_deficit, distance_deficit
+from shoal.kernels.rules import TOLERANCE, class_deficit, distance_deficit
+from shoal.policy import FlatRules
 
 TAIL_X, TAIL_Y = 0, 1
 # What an open group looks for, one after the other; any record is the way out when none keeps the variance.
@@ -279,7 +280,11 @@ def _lacks_values(free: Free, duties: Obligations, group: Group, prefer_variance
 @helper
 def _lacks_variance(duties: Obligations, group: Group) -> bool:
     for j in range(duties.p.size):
-        if group.obliged[j] and duties.reference[j] > 0 and duties.r[j] - _share(duties, group, j, np.int64(-1)) > TOLERANCE:
+        if (
+            group.obliged[j]
+            and duties.reference[j] > 0
+            and duties.r[j] - _share(duties, group, j, np.int64(-1)) > TOLERANCE
+        ):
             return True
     return False
 

@@ -27,8 +27,9 @@ from shoal.kernels.kdtree import (
     rounded,
 )
 from shoal.kernels.mdav import Queue, _add, _add_rows, _farthest_from_centroid, _move_centroid, _new_queue
-from shoal.kernels.rules import FlatRules, class_deficit
+from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
+from shoal.policy import FlatRules
 
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -160,6 +161,15 @@ def grow_groups(
         groups += deficit <= 0
         second = farthest_record(free.tree, free.X[seed]) if pair else -1
     return groups
+
+
+@njit(cache=True, nogil=True)
+def nearest_points(tree: Tree, X: Floats, found: Ints) -> None:
+    """For each row of X the nearest point of the tree."""
+    record, distance = np.empty(1, dtype=np.int32), np.empty(1)
+    for row in range(X.shape[0]):
+        nearest_records(tree, X[row], 1, record, distance)
+        found[row] = record[0]
 
 
 @helper
