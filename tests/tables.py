@@ -93,14 +93,22 @@ def random_table(
         "age": {"role": "quasi", "domain": [0, 120] if seed % 2 else None},
         "height": {"role": "quasi"},
         "job": {"role": "quasi", "taxonomy": {"rows": UNBALANCED}},
-        "zip": {"role": "quasi", "taxonomy": {"prefix": [2, 1, 0]}, "weight": 2.0 if weights and seed % 3 == 0 else 1.0},
+        "zip": {
+            "role": "quasi",
+            "taxonomy": {"prefix": [2, 1, 0]},
+            "weight": 2.0 if weights and seed % 3 == 0 else 1.0,
+        },
         "colour": {"role": "quasi"},
         "country": {"role": "quasi"},
         "illness": {
             "role": "sensitive" if sensitive >= 1 else "other",
             "taxonomy": {"rows": ILLNESSES},
             "protect": ["lung", "mind"],
-            "categories": {"secret": ["HIV", "anxiety"], "delicate": ["ulcer", "gastritis", "fatigue"], "plain": ["flu", "asthma"]},
+            "categories": {
+                "secret": ["HIV", "anxiety"],
+                "delicate": ["ulcer", "gastritis", "fatigue"],
+                "plain": ["flu", "asthma"],
+            },
         },
         "income": {"role": "sensitive" if sensitive >= 2 else "other"},
     }

@@ -124,11 +124,18 @@ def _loss_table(domain: Any, measure: str) -> NDArray[np.float64]:
         sizes = np.arange(size + 2, dtype=np.float64)
         if size <= 1:
             return np.zeros(size + 2)
-        return (np.maximum(sizes - 1, 0) / (size - 1)) if measure == "granularity" else np.where(sizes > 1, sizes / size, 0)
+        return (
+            (np.maximum(sizes - 1, 0) / (size - 1))
+            if measure == "granularity"
+            else np.where(sizes > 1, sizes / size, 0)
+        )
     table = np.zeros((size, size))
+    if name == "Tree":
+        parent = [int(above) for above in domain.taxonomy.parent]
+        of_node = [_node_loss(parent, node, measure) for node in range(len(parent))]
     for lo in range(size):
         for hi in range(lo + 1, size):
-            table[lo, hi] = _interval(domain, lo, hi) if name == "Interval" else _tree(domain.taxonomy, lo, hi, measure)
+            table[lo, hi] = of_node[_ancestor(parent, lo, hi)] if name == "Tree" else _interval(domain, lo, hi)
     return table
 
 
@@ -138,21 +145,23 @@ def _interval(domain: Any, lo: int, hi: int) -> float:
     return float(domain.values[hi] - domain.values[lo]) / domain.width if domain.width > 0 else 0.0
 
 
-def _tree(taxonomy: Any, lo: int, hi: int, measure: str) -> float:
-    parent = [int(above) for above in taxonomy.parent]
-    line, node = [], lo
-    while node != -1:
-        line.append(node)
-        node = parent[node]
-    node = hi
-    while node not in line:
-        node = parent[node]
-    below, everything = _leaves(parent, node), _leaves(parent, len(parent) - 1)
+def _ancestor(parent: list[int], a: int, b: int) -> int:
+    line = []
+    while a != -1:
+        line.append(a)
+        a = parent[a]
+    while b not in line:
+        b = parent[b]
+    return b
+
+
+def _node_loss(parent: list[int], node: int, measure: str) -> float:
+    below, everything = len(_leaves(parent, node)), len(_leaves(parent, len(parent) - 1))
+    if below == 1:
+        return 0.0
     if measure == "il":
         return _height(parent, node) / max(1, _height(parent, len(parent) - 1))
-    if measure == "ncp":
-        return len(below) / len(everything)
-    return (len(below) - 1) / (len(everything) - 1)
+    return below / everything if measure == "ncp" else (below - 1) / (everything - 1)
 
 
 def _leaves(parent: list[int], node: int) -> list[int]:

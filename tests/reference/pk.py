@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
 from tests.reference.k_member import Table, ticks
 
 Cluster = list[int]
@@ -18,7 +17,9 @@ Cluster = list[int]
 class Secrets:
     """Sensitive attributes, what is asked of them, and their weights."""
 
-    def __init__(self, codes: Sequence[Sequence[int]], p: Sequence[int], weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, codes: Sequence[Sequence[int]], p: Sequence[int], weights: Sequence[float] | None = None
+    ) -> None:
         self.codes = [[int(code) for code in column] for column in codes]
         self.p = list(p)
         self.weights = list(weights) if weights is not None else [1 / len(self.p)] * len(self.p)

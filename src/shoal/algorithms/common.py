@@ -17,22 +17,26 @@ from shoal.errors import ConfigError, InfeasibleError, InternalError, Unsupporte
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
-from shoal.policy import Rules, Stats
+from shoal.policy import FlatRules, Rules, Stats
 from shoal.space import Measure, Space
 
 if TYPE_CHECKING:
-    from shoal.kernels.greedy import Needs, Others
-    from shoal.kernels.pool import Pool
+    from shoal.kernels.greedy import Groups, Needs, Others
+    from shoal.kernels.pool import Frontier, Pool
     from shoal.kernels.space import FlatSpace
 
 Labels = NDArray[np.int64]
 Records = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Progress = Callable[[float], None]
+Growth = Callable[..., tuple[int, int]]
 
 TICKS = 2.0**40
+GONE = 2**62
 PASSES = 2
 TRIED_FIRST = 16
+MERGED_NEAR = 256
+CELLS = 20_000_000
 WEIGHTS = ("equal", "inverse_cardinality")
 
 
@@ -79,7 +83,7 @@ def grow_classes(
     flat = flatten(space)
     group, codes_of_groups = sensitive_groups(rules)
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
-    step = _compiled_growth(rules, codes_of_groups, weights) or _plain_growth(rules, codes_of_groups, weights)
+    step = _growth(rules, codes_of_groups, weights)
     labels = np.full(data.n, -1, dtype=np.int64)
     reference = data.codes[first].copy()
     label, free, built = 0, data.n, 0
@@ -111,7 +115,6 @@ def needs_of(
 ) -> tuple[Needs, Others | None] | None:
     """The rules for compiled growth; None when some rule has no compiled form."""
     from shoal.kernels.greedy import Needs, Others
-    from shoal.kernels.rules import FlatRules
 
     flat = rules.flat()
     if flat is None:
@@ -148,87 +151,116 @@ def needs_of(
     return needs, Others(picked, np.ascontiguousarray(cell[:, view[other]]))
 
 
-def _compiled_growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Any:
+def _growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Growth:
     compiled = needs_of(rules, codes_of_groups, weights)
     if compiled is None:
-        return None
+        return _PlainGrowth(rules, codes_of_groups, weights)
     from shoal.kernels.greedy import grow
 
     needs, others = compiled
-    return lambda flat, pool, front, groups, *rest: grow(flat, pool, front, groups, needs, others, *rest)
+    return lambda flat, pool, front, groups, *more: grow(flat, pool, front, groups, needs, others, *more)
 
 
-def _plain_growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Any:
-    """The same steps, with the deficits of rules that only NumPy can evaluate."""
-    from shoal.kernels import greedy
-    from shoal.kernels import pool as pools
-    from shoal.kernels.space import begin
+class _PlainGrowth:
+    """`kernels.greedy.grow` for rules that only NumPy can evaluate."""
 
-    given = np.zeros(len(rules.rules)) if weights is None else weights
-    beyond_size = np.array([rule.view is not None for rule in rules.rules])
+    def __init__(self, rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> None:
+        self.rules, self.codes = rules, codes_of_groups
+        self.beyond_size = np.array([rule.view is not None for rule in rules.rules])
+        self.weights = np.zeros(len(rules.rules)) if weights is None else weights
 
-    def deficits(size: int, counts: list[NDArray[np.int64]]) -> Floats:
-        return rules.rule_deficits(Stats(np.full(len(counts[0]), size), tuple(counts)))[beyond_size]
+    def __call__(
+        self,
+        flat: FlatSpace,
+        pool: Pool,
+        front: Frontier,
+        groups: Groups,
+        k: int,
+        diverse_first: bool,
+        from_seed: bool,
+        reference: NDArray[np.int32],
+        labels: Labels,
+        label: int,
+        free: int,
+        limit: int,
+        seed: int,
+    ) -> tuple[int, int]:
+        from shoal.kernels.greedy import SET_ASIDE, cheapest_among, take_from
+        from shoal.kernels.pool import absorb, cheapest, furthest, start_search
+        from shoal.kernels.space import begin
 
-    def grow(
-        flat: FlatSpace, pool: Pool, front: Any, groups: Any, k: int, diverse_first: bool, from_seed: bool, reference: Any,
-        labels: Labels, label: int, free: int, limit: int, seed: int,
-    ) -> tuple[int, int]:  # fmt: skip
-        state = np.empty(space_width(flat), dtype=np.int64)
+        state = np.empty(int(flat.slot[-1]), dtype=np.int64)
         aside = np.empty((len(pool.codes), 3), dtype=np.int64)
-        hot = [np.eye(view.width + 1, dtype=np.int64)[:, :-1][codes_of_groups[:, v]] for v, view in enumerate(rules.views)]
         for _ in range(limit):
             if free < k:
                 break
-            counts = [np.zeros((1, view.width), dtype=np.int64) for view in rules.views]
+            counts = [np.zeros((1, view.width), dtype=np.int64) for view in self.rules.views]
             members: list[int] = []
-            point = pools.furthest(flat, pool, front, reference) if seed < 0 else seed
+            point = furthest(flat, pool, front, reference) if seed < 0 else seed
             seed, version, finished = -1, 0, False
             reference[:] = pool.codes[point]
             begin(flat, state, pool.codes[point])
-            pools.start_search(front)
+            start_search(front)
             while True:
-                members.append(greedy.take_from(pool, groups, point))
+                members.append(take_from(pool, groups, point))
                 labels[members[-1]] = label
                 free -= 1
-                counts = [count + one[pool.group[point]] for count, one in zip(counts, hot, strict=True)]
-                version += bool(pools.absorb(flat, state, pool.codes[point]))
-                before = deficits(len(members), counts)
-                lacks = (diverse_first or len(members) >= k) and bool((before > 0).any())
+                counts = self.joined(counts, np.array([pool.group[point]]))
+                version += bool(absorb(flat, state, pool.codes[point]))
+                lacking = self.deficits(len(members), counts)
+                lacks = (diverse_first or len(members) >= k) and bool((lacking > 0).any())
                 finished = len(members) >= k and not lacks
                 if finished or free == 0:
                     break
-                if lacks:
-                    after = deficits(len(members) + 1, [count + one for count, one in zip(counts, hot, strict=True)])
-                    worth = np.where(given[beyond_size] > 0, before[:, 0] * given[beyond_size], 1.0)
-                    gain = np.rint(worth @ (before - after) * TICKS)
-                    gain[groups.live == 0] = -np.inf
-                    if gain.max() <= 0:
-                        break
-                    point = greedy.cheapest_among(flat, pool, front, groups, state, version, gain == gain.max(), aside)
-                else:
-                    point = pools.cheapest(flat, pool, front, state, version)
+                if not lacks:
+                    point = cheapest(flat, pool, front, state, version)
+                    continue
+                helps, allowed = self.most_helpful(groups, len(members), counts, lacking)
+                if helps <= 0 and len(members) >= k:
+                    break
+                point = cheapest_among(flat, pool, front, groups, state, version, allowed, aside)
             if not from_seed:
                 reference[:] = pool.codes[point]
             label += finished
             if not finished:
-                labels[members] = greedy.SET_ASIDE
+                labels[members] = SET_ASIDE
         return label, free
 
-    return grow
+    def deficits(self, size: int, counts: list[Records]) -> Floats:
+        """Rules beyond the size × classes."""
+        stats = Stats(np.full(len(counts[0]), size), tuple(counts))
+        return np.asarray(self.rules.rule_deficits(stats)[self.beyond_size])
 
+    def joined(self, counts: list[Records], asked: Records) -> list[Records]:
+        """The counts with one record of each of some groups."""
+        result = []
+        for view, count in enumerate(counts):
+            more = np.repeat(count, len(asked), axis=0)
+            codes = self.codes[asked, view]
+            more[np.flatnonzero(codes >= 0), codes[codes >= 0]] += 1
+            result.append(more)
+        return result
 
-def space_width(flat: FlatSpace) -> int:
-    """Slots of one state."""
-    return int(flat.slot[-1])
+    def most_helpful(
+        self, groups: Groups, size: int, counts: list[Records], before: Floats
+    ) -> tuple[float, NDArray[np.bool_]]:
+        """The largest gain in ticks, and the groups that have it."""
+        asked = np.flatnonzero(groups.live > 0)
+        after = self.deficits(size + 1, self.joined(counts, asked))
+        weights = self.weights[self.beyond_size]
+        worth = np.where(weights > 0, before[:, 0] * weights, 1.0)
+        gain = np.rint(worth @ (before - after) * TICKS)
+        allowed = np.zeros(len(groups.live), dtype=np.bool_)
+        allowed[asked[gain == gain.max()]] = True
+        return float(gain.max()), allowed
 
 
 def finish(data: Microdata, rules: Rules, labels: NDArray[Any], objective: Measure, **notes: Any) -> Partition:
     """Place the records without a class, merge what is not good, and check the promise."""
     space = data.space(objective)
     placed = assign_leftovers(data, rules, labels, space)
-    if (placed < 0).any():
-        placed = np.where(placed < 0, placed.max() + 1, placed)
+    alone = np.flatnonzero(placed < 0)
+    placed[alone] = placed.max() + 1 + np.arange(len(alone))
     return checked(rules, merge_until_ok(data, rules, placed, space), **notes)
 
 
@@ -258,15 +290,25 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     if rules.superset_closed:
         spread(flat, data.codes, waiting, states, sizes, losses, labels)
         return labels
+    group, codes_of_groups = sensitive_groups(rules)
+    version = np.zeros(len(sizes), dtype=np.int32)
+    # Whether a class stays good depends on the record's sensitive values alone; what failed once is not asked again.
+    remember = len(codes_of_groups) * len(sizes) <= CELLS
+    failed = np.full((len(codes_of_groups), len(sizes)) if remember else (1, 1), -1, dtype=np.int32)
     for _ in range(PASSES):
         for record in waiting:
             costs = added_by_class(flat, states, sizes, losses, data.codes[record])
-            for chosen in _by_cost(costs):
-                good = np.flatnonzero(rules.deficit(classes.stats(chosen, np.array([record]))) <= 0)
-                if len(good):
-                    labels[record] = c = int(chosen[good[0]])
+            if remember:
+                costs[failed[group[record]] == version] = GONE
+            for chosen in _by_cost(costs, len(sizes)):
+                good = rules.deficit(classes.stats(chosen, np.array([record]))) <= 0
+                if remember:
+                    failed[group[record], chosen[~good]] = version[chosen[~good]]
+                if good.any():
+                    labels[record] = c = int(chosen[np.argmax(good)])
                     enlarge(flat, states, sizes, losses, c, data.codes[record])
                     classes.members[c] = np.append(classes.members[c], record)
+                    version[c] += 1
                     break
         # A class that grew may have room now.
         waiting = np.flatnonzero(labels < 0)
@@ -276,8 +318,8 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
 def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
     """Merge classes that are not good, smallest first, until all are.
 
-    The partner is the one with the least added loss among those that make it good; if there is none, among those that
-    leave the smallest deficit behind.
+    The partner is the cheapest one that makes the class good. If none of the nearest does, it is the one that leaves the
+    smallest deficit, and the class that came out is merged on at once: when it is good it has room for others.
     """
     labels = np.array(labels, dtype=np.int64)
     deficits = rules.deficits(labels, int(labels.max()) + 1)
@@ -287,27 +329,29 @@ def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: S
 
     classes = _Classes(data, rules, labels, space)
     deficits = np.where(classes.sizes > 0, deficits, 0.0)
+    c = -1
     while (deficits > 0).any():
-        failing = np.flatnonzero(deficits > 0)
-        c = int(failing[np.argmin(classes.sizes[failing])])
+        if c < 0 or deficits[c] <= 0:
+            failing = np.flatnonzero(deficits > 0)
+            c = int(failing[np.argmin(classes.sizes[failing])])
         costs = added_by_merging(classes.flat, classes.states, classes.sizes, classes.losses, c)
         if np.count_nonzero(classes.sizes) == 1:
             raise UnsupportedError(
                 f"Merging classes cannot reach this policy: one class with all {data.n} records is not good either."
             )
         partner, left = -1, np.inf
-        for chosen in _by_cost(costs):
-            remaining = rules.deficit(classes.stats(chosen, classes.members[c])) - deficits[chosen]
-            at = int(np.argmin(np.maximum(remaining, -deficits[chosen])))
-            good = np.flatnonzero(remaining + deficits[chosen] <= 0)
-            if len(good):
-                partner = int(chosen[good[0]])
+        for chosen in _by_cost(costs, MERGED_NEAR):
+            remaining = rules.deficit(classes.stats(chosen, classes.members[c]))
+            if (remaining <= 0).any():
+                partner = int(chosen[np.argmax(remaining <= 0)])
                 break
-            if remaining[at] < left:
-                partner, left = int(chosen[at]), float(remaining[at])
+            more = remaining - deficits[chosen]
+            if more.min() < left:
+                partner, left = int(chosen[np.argmin(more)]), float(more.min())
         classes.merge(partner, c)
         deficits[c] = 0.0
-        deficits[partner] = rules.deficit(classes.stats(np.array([partner]), np.zeros(0, dtype=np.int64)))[0]
+        c = partner
+        deficits[c] = rules.deficit(classes.stats(np.array([c]), np.zeros(0, dtype=np.int64)))[0]
     for c, members in enumerate(classes.members):
         labels[members] = c
     return labels
@@ -357,21 +401,18 @@ class _Classes:
         self.sizes[c] = 0
 
 
-def _by_cost(costs: Records) -> Iterator[Records]:
-    """Classes by rising cost, ties to the smaller index, the cheapest few first and then many at a time."""
-    from shoal.kernels.pool import GONE
-
+def _by_cost(costs: Records, most: int) -> Iterator[Records]:
+    """The `most` cheapest classes by rising cost, ties to the smaller index: a few first, then more at a time."""
     possible = np.flatnonzero(costs < GONE)
-    if len(possible) > 8 * TRIED_FIRST:
-        near = np.flatnonzero(costs <= np.partition(costs, TRIED_FIRST)[TRIED_FIRST])
-        yield near[np.argsort(costs[near], kind="stable")][:TRIED_FIRST]
-    else:
-        near = np.zeros(0, dtype=np.int64)
-    order = possible[np.argsort(costs[possible], kind="stable")]
-    done, step = min(len(near), TRIED_FIRST), 4 * TRIED_FIRST
-    while done < len(order):
-        yield order[done : done + step]
-        done, step = done + step, 4 * step
+    done, step = 0, TRIED_FIRST
+    while done < min(most, len(possible)):
+        until = min(done + step, most, len(possible))
+        if 8 * until < len(possible):
+            near = possible[costs[possible] <= np.partition(costs[possible], until)[until]]
+        else:
+            near = possible
+        yield near[np.argsort(costs[near], kind="stable")][done:until]
+        done, step = until, 4 * step
 
 
 def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
@@ -383,7 +424,7 @@ def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
 def diversity_weights(rules: Rules, weights: str, algorithm: str) -> Floats:
     """The w of Div and Hom (000, Definitions 11 and 12), one a rule: summing to 1 over those that ask for distinct values."""
     if weights not in WEIGHTS:
-        raise ConfigError(f"{algorithm}: weights = {weights!r} is not allowed; {did_you_mean(str(weights), WEIGHTS)}.")
+        raise ConfigError(f"{algorithm}: weights = {weights!r} is not allowed; {did_you_mean(str(weights), WEIGHTS)}")
     counted = distinct_rules(rules)
     share = counted.astype(np.float64)
     if weights == "inverse_cardinality":

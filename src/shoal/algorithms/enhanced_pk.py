@@ -24,9 +24,9 @@ from shoal.space import Measure
 if TYPE_CHECKING:
     from shoal.kernels.greedy import Needs
     from shoal.kernels.pk import Clusters
-    from shoal.kernels.space import FlatSpace
 
 Ints = NDArray[np.int64]
+Column = tuple[str | None, Ints, int]
 
 DISSOLVE = ("order", "highest_unit_cost")
 
@@ -52,7 +52,9 @@ def enhanced_pk(
     """
     share = diversity_weights(rules, weights, "enhanced_pk")
     if dissolve not in DISSOLVE:
-        raise ConfigError(f"enhanced_pk: dissolve = {dissolve!r} is not allowed; {did_you_mean(str(dissolve), DISSOLVE)}.")
+        raise ConfigError(
+            f"enhanced_pk: dissolve = {dissolve!r} is not allowed; {did_you_mean(str(dissolve), DISSOLVE)}"
+        )
     require_one_class(rules, "enhanced_pk")
     forms = [rule.compiled() for rule in rules.rules]
     if any(form is None or form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in forms):
@@ -65,7 +67,7 @@ def enhanced_pk(
     # Step 1: the hardest attribute, and how many classes it allows.
     flat = flatten(data.space(objective))
     group, codes_of_groups, needs, columns = _attributes(rules, share)
-    hardest = min((_hardness(codes, p) for codes, p in columns), key=lambda h: (h.classes, h.i_value))
+    hardest = min((_hardness(*column) for column in columns), key=lambda h: (h.classes, h.i_value))
     m, i_value, p = hardest.classes, hardest.i_value, hardest.p
     clusters = make_clusters(flat, m, data.n)
     group, needs = _in_order_of(hardest.sec, group, needs)
@@ -107,7 +109,7 @@ def enhanced_pk(
     by_diversity = np.argsort(homogeneity(needs, group, clusters), kind="stable")
     start, pool, live = _free_by_group(group, clusters.label, len(codes_of_groups))
     kept = diversify(flat, data.codes, group, needs, clusters, by_diversity, start, pool, live, faithful)
-    notes = {"bound": m, "repaired": repaired}
+    notes = {"bound": m, "hardest": hardest.attribute, "repaired": repaired}
     if kept == 0:
         warning = "no class became diverse enough, so all records are in one"
         return checked(rules, np.zeros(data.n, dtype=np.int64), **notes, warning=warning)
@@ -133,6 +135,7 @@ def enhanced_pk(
 class Hardness(NamedTuple):
     """How hard an attribute is (000, Definition 13), with its sensitive classes in descending order of size."""
 
+    attribute: str | None
     classes: int
     i_value: int
     p: int
@@ -152,25 +155,25 @@ def max_clusters(sizes: Ints, p: int) -> tuple[int, int]:
     return min(bounds), 1 + bounds.index(min(bounds))
 
 
-def _hardness(codes: Ints, p: int) -> Hardness:
+def _hardness(attribute: str | None, codes: Ints, p: int) -> Hardness:
     counts = np.bincount(codes[codes >= 0])
     values = np.lexsort((np.arange(len(counts)), -counts))[: np.count_nonzero(counts)]
     rank = np.full(len(counts) + 1, -1, dtype=np.int64)
     rank[values] = np.arange(len(values))
     classes, i_value = max_clusters(counts[values], p)
-    return Hardness(classes, i_value, p, rank[codes], counts[values])
+    return Hardness(attribute, classes, i_value, p, rank[codes], counts[values])
 
 
-def _attributes(rules: Rules, share: NDArray[np.float64]) -> tuple[Ints, NDArray[np.int32], Needs, list[tuple[Ints, int]]]:
+def _attributes(rules: Rules, share: NDArray[np.float64]) -> tuple[Ints, NDArray[np.int32], Needs, list[Column]]:
     """The attributes that must be diverse; without any, one that has a single value and p = 1."""
     from shoal.kernels.greedy import Needs
 
     group, codes_of_groups = sensitive_groups(rules)
-    columns = []
+    columns: list[Column] = []
     for rule in rules.rules:
         form = rule.compiled()
         if rule.view is not None and form is not None:
-            columns.append((rule.view.codes.astype(np.int64), int(form.ints[0])))
+            columns.append((rule.attribute, rule.view.codes.astype(np.int64), int(form.ints[0])))
     if columns:
         compiled = needs_of(rules, codes_of_groups, share)
         if compiled is None:
@@ -178,7 +181,7 @@ def _attributes(rules: Rules, share: NDArray[np.float64]) -> tuple[Ints, NDArray
         return group, codes_of_groups, compiled[0], columns
     one = np.ones(1, dtype=np.int64)
     needs = Needs(np.zeros((1, 1), dtype=np.int64), one, 0 * one, 0 * one, one, np.ones(1), 1)
-    return group, codes_of_groups, needs, [(np.zeros(rules.n, dtype=np.int64), 1)]
+    return group, codes_of_groups, needs, [(None, np.zeros(rules.n, dtype=np.int64), 1)]
 
 
 def _in_order_of(sec: Ints, group: Ints, needs: Needs) -> tuple[Ints, Needs]:
@@ -232,7 +235,9 @@ def number_of_classes(sizes: Ints, free: int, k: int) -> int:
     return min(len(sizes), large + (free + int(sizes[sizes < k].sum())) // k)
 
 
-def _dealt_evenly(data: Microdata, rules: Rules, objective: Measure, seed_spread: bool, progress: Progress) -> Partition:
+def _dealt_evenly(
+    data: Microdata, rules: Rules, objective: Measure, seed_spread: bool, progress: Progress
+) -> Partition:
     """Any policy (SPEC §9, F4): every combination of sensitive values goes round the classes, so that each mirrors the table.
 
     How many records of a combination a class gets does not depend on which, so the number of classes is settled first: the

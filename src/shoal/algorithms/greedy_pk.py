@@ -37,7 +37,9 @@ def greedy_pk(
     """
     share = diversity_weights(rules, weights, "greedy_pk")
     if first is not None and not 0 <= first < data.n:
-        raise ConfigError(f"greedy_pk: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}.")
+        raise ConfigError(
+            f"greedy_pk: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."
+        )
     require_one_class(rules, "greedy_pk")
     start = int(np.random.default_rng(seed).integers(data.n)) if first is None else first
     labels = grow_classes(

@@ -36,9 +36,11 @@ def k_member(
     from the previous seed instead of the record added last.
     """
     if seed_from not in SEEDS:
-        raise ConfigError(f"k_member: seed_from = {seed_from!r} is not allowed; {did_you_mean(str(seed_from), SEEDS)}.")
+        raise ConfigError(f"k_member: seed_from = {seed_from!r} is not allowed; {did_you_mean(str(seed_from), SEEDS)}")
     if first is not None and not 0 <= first < data.n:
-        raise ConfigError(f"k_member: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}.")
+        raise ConfigError(
+            f"k_member: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."
+        )
     require_one_class(rules, "k_member")
     if data.n <= rules.k:
         return finish(data, rules, np.zeros(data.n, dtype=np.int64), objective)

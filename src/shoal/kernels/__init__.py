@@ -1,1 +1,54 @@
-"""The compiled loops. The only room that imports numba; nobody imports it at the top of a module."""
+"""The compiled loops. The only room that imports numba; nobody imports it at the top of a module.
+
+Compiled code is kept on disk. Numba's own cache does not notice when a function that a kernel calls changes in another file,
+so the folder is named after all the sources that go into it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numba
+from numba.core import config
+
+HERE = Path(__file__).parent
+# Constants of these are compiled in as well.
+OTHERS = ("space.py", "policy.py", "models/base.py")
+KEPT = 4
+
+
+def cache_folder() -> Path:
+    """Where the code compiled from these very sources is kept, in the user's cache."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for path in [*sorted(HERE.glob("*.py")), *(HERE.parent / name for name in OTHERS)]:
+        digest.update(path.name.encode() + b"\x00" + path.read_bytes())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "shoal" / f"kernels-{digest.hexdigest()[:16]}"
+
+
+def is_cold() -> bool:
+    """Whether nothing has been compiled yet, so that a first use will take a while."""
+    return not any(cache_folder().rglob("*.nbi"))
+
+
+def _keep_compiled_code() -> None:
+    """Point Numba to our folder, unless the user chose one; a home that cannot be written leaves Numba to its own ways."""
+    if config.CACHE_DIR:
+        return
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        others = sorted(folder.parent.glob("kernels-*"), key=lambda place: place.stat().st_mtime, reverse=True)
+    except OSError:
+        return
+    config.CACHE_DIR = str(folder)
+    for old in others[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+_keep_compiled_code()

@@ -27,8 +27,9 @@ from shoal.kernels.pool import (
     start_search,
     take,
 )
-from shoal.kernels.rules import FlatRules, class_deficit, rule_deficit
+from shoal.kernels.rules import class_deficit, rule_deficit
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss, merged_loss
+from shoal.policy import FlatRules
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,6 +37,9 @@ Codes = NDArray[np.int32]
 
 SET_ASIDE = -2
 """Label of records whose class could not be finished."""
+
+WIDE = 1024
+ASKED = 128
 
 
 class Needs(NamedTuple):
@@ -133,7 +137,9 @@ def grow(
             if finished or free == 0:
                 break
             if lacks:
-                if not most_helpful(needs, others, groups.live, size, counts, gain, allowed):
+                helps = most_helpful(needs, others, groups.live, size, counts, gain, allowed)
+                # A share, say, cannot fall before there are a few records; a value that is not there will not come.
+                if helps <= 0 and (others is None or size >= k):
                     break
                 point = cheapest_among(flat, pool, front, groups, state, version, allowed, aside)
             else:
@@ -212,8 +218,8 @@ def most_helpful(
     counts: NDArray[np.int32],
     gain: Floats,
     allowed: NDArray[np.bool_],
-) -> bool:
-    """Mark the groups one of whose records lowers the deficits most; False when none lowers them."""
+) -> float:
+    """Mark the groups one of whose records lowers the deficits most, and return by how much, in ticks."""
     gain[:] = 0.0
     for i in range(len(needs.p)):
         missing = missing_values(needs, i, counts)
@@ -225,24 +231,31 @@ def most_helpful(
                     gain[group] += worth
     if others is not None:
         gain_of_others(others, live, size, counts, gain)
-    best = 0.0
+    best = -np.inf
     for group in range(len(gain)):
         if live[group] > 0:
             best = max(best, np.rint(gain[group] * TICKS))
     for group in range(len(gain)):
         allowed[group] = live[group] > 0 and np.rint(gain[group] * TICKS) == best
-    return best > 0
+    return best
 
 
 @njit(cache=True, nogil=True)
 def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int32], gain: Floats) -> None:
-    """By how much a record of each group lowers the other deficits; asked once a cell, not once a group."""
+    """By how much a record of each group lowers the other deficits; asked once a cell, not once a group.
+
+    Where columns have very many values only some groups are asked, others at every step.
+    """
     after = np.empty(len(counts) + 1)
+    every = 1 if len(counts) <= WIDE else max(1, len(gain) // ASKED)
     for i in range(len(others.rules.kind)):
         before = rule_deficit(others.rules, i, size, counts)
         after[:] = -1.0
         for group in range(len(gain)):
             if live[group] > 0:
+                if (group + size) % every != 0:
+                    gain[group] = -np.inf
+                    continue
                 cell = others.cell[group, i]
                 if after[cell] < 0:
                     if cell >= 0:

@@ -1,7 +1,8 @@
 """The steps of EnhancedPKClustering (000, §3.2) that look at many records (SPEC §4.2).
 
-Records with equal quasi-identifiers and equal sensitive values are one point; points are listed sensitive class (SEC) by
-sensitive class, and so are the groups of records with the same sensitive values. BestMatch compares diversity, then loss, both in ticks, then the record's index.
+Records with equal sensitive values are a group, those of a group with equal quasi-identifiers a point. Groups and points
+are listed sensitive class (SEC) by sensitive class. BestMatch compares diversity, then loss, both in ticks, then the
+record's index.
 """
 
 from __future__ import annotations
@@ -210,7 +211,27 @@ def serve(
         free += points.start[point + 1] - points.next[point]
         low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
     for c in range(m):
-        look(flat, group, points, needs, clusters, first, last, low, high, c, counts, worth, helpful, gain, known, cost, owner, length, at)
+        look(
+            flat,
+            group,
+            points,
+            needs,
+            clusters,
+            first,
+            last,
+            low,
+            high,
+            c,
+            counts,
+            worth,
+            helpful,
+            gain,
+            known,
+            cost,
+            owner,
+            length,
+            at,
+        )
     for i in range(m // 2 - 1, -1, -1):
         sink(heap, waiting, i, gain, known, cost, at)
     while waiting > 0 and free > 0:
@@ -219,7 +240,25 @@ def serve(
             at[c] += 1
             if at[c] == length[c]:
                 look(
-                    flat, group, points, needs, clusters, first, last, low, high, c, counts, worth, helpful, gain, known, cost, owner, length, at
+                    flat,
+                    group,
+                    points,
+                    needs,
+                    clusters,
+                    first,
+                    last,
+                    low,
+                    high,
+                    c,
+                    counts,
+                    worth,
+                    helpful,
+                    gain,
+                    known,
+                    cost,
+                    owner,
+                    length,
+                    at,
                 )
         else:
             record = known[c, at[c]]
@@ -357,7 +396,7 @@ def diversify(
         c = order[h]
         count_members(needs, group, clusters, c, counts, 1)
         while lacking(needs, None, clusters.size[c], counts) and free > 0:
-            if not most_helpful(needs, None, live, clusters.size[c], counts, gain, allowed) and not faithful:
+            if most_helpful(needs, None, live, clusters.size[c], counts, gain, allowed) <= 0 and not faithful:
                 break
             record = cheapest_record(flat, codes, clusters.state[c], start, pool, live, allowed)
             for view in range(needs.cell.shape[1]):

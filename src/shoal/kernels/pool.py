@@ -126,6 +126,7 @@ def cut_nodes(flat: FlatSpace, codes: Codes, place: Ints, spare: Ints, sample: I
             for i in range(low + 1, high):
                 absorb(flat, state, codes[place[i]])
             a = widest(flat, state)
+            middle = (low + high) // 2
             if a >= 0:
                 count = min(SAMPLE, high - low)
                 for i in range(count):
@@ -146,10 +147,10 @@ def cut_nodes(flat: FlatSpace, codes: Codes, place: Ints, spare: Ints, sample: I
                         rest += 1
                 for i in range(rest):
                     place[middle + i] = spare[i]
-                nodes[node, 2] = used
-                nodes[used, 0], nodes[used, 1], nodes[used, 3] = low, middle, node
-                nodes[used + 1, 0], nodes[used + 1, 1], nodes[used + 1, 3] = middle, high, node
-                used += 2
+            nodes[node, 2] = used
+            nodes[used, 0], nodes[used, 1], nodes[used, 3] = low, middle, node
+            nodes[used + 1, 0], nodes[used + 1, 1], nodes[used + 1, 3] = middle, high, node
+            used += 2
         node += 1
     return used
 
@@ -441,5 +442,3 @@ def absorb(flat: FlatSpace, state: Ints, codes: Codes) -> bool:
                 state[slot + 1] = code
                 moved = True
     return moved
-
-

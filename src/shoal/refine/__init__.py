@@ -23,22 +23,14 @@ def refined(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Partition:
-    """The search that suits the policy: boxes where classes may grow freely, priced moves where distributions bind.
+    """The partition after a box search.
 
     Full-domain partitions publish one level a column and are left as they are; so are policies that no compiled loop knows.
     """
     if effort is False or partition.levels is not None or rules.flat() is None or partition.classes == 0:
         return partition
+    from shoal.refine.box_search import box_search
+
     work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
-    space = data.space(objective)
-    if rules.superset_closed:
-        from shoal.refine.box_search import box_search
-
-        found = box_search(data.codes, space, rules, partition, effort=work, seed=seed, progress=progress)
-        name = "box_search"
-    else:
-        from shoal.refine.relocation import relocate
-
-        found = relocate(data.codes, space, rules, partition, effort=work, seed=seed, progress=progress)
-        name = "relocation"
-    return Partition(found.labels, None, {**partition.notes, "refined": {"by": name, "effort": work}})
+    found = box_search(data.codes, data.space(objective), rules, partition, effort=work, seed=seed, progress=progress)
+    return Partition(found.labels, None, {**partition.notes, "refined": {"by": "box_search", "effort": work}})

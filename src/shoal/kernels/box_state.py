@@ -1,0 +1,418 @@
+"""The state of the box search: distinct tuples, classes as boxes, and who holds how many records.
+
+Records with the same quasi-identifiers and the same sensitive codes are one *point*. A *holding* says how many
+records of a point are in a class; it lies in two linked lists, that of its tuple and that of its class.
+A step is drafted before it is done: sizes, histograms and boxes of touched classes change at once (their old
+rows are kept beside them), holdings only when the step is accepted.
+
+The loops below run millions of times a second. That is why what belongs together shares a matrix, and why they
+leave a loop by its condition or a return: Numba counts references around every `break`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.kernels.rules import FlatRules, class_deficit
+from shoal.kernels.space import INTERVAL, SET, TREE, FlatSpace, popcount
+
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+# Columns of `spec`, one row an attribute; TABLE and VALUES are places in `losses`, NODES in `tree`, MASKS in `masks`.
+KIND, SLOT, STOP, CODES, MISSING, TABLE, VALUES, NODES, MASKS, BUCKETS = range(10)
+PARENT, FIRST, LAST = range(3)
+# Columns of `hold`, one row a holding; FREE is a stack of unused rows.
+POINT, TUPLE, CLASS, COUNT, TAKEN, NEXT_IN_CLASS, BACK_IN_CLASS, NEXT_IN_TUPLE, BACK_IN_TUPLE, FREE = range(10)
+# Columns of `klass`, one row a class; LIVE and PLACE are a permutation with the classes in use first.
+SIZE, OLD_SIZE, HEAD, STATUS, SEEN, LIVE, PLACE, TOUCHED = range(8)
+OPEN, CHANGED, PARTIAL, CLOSED = range(4)
+# Columns of `lists`: the plan (which holding, to which class, how many records), and what a scan found.
+PLAN, TO, AMOUNT, FOUND, SPARE = range(5)
+# Places in `number`.
+CLASSES, FREES, TOUCHES, PLANS, FOUNDS, SPARES, STAMP, WORK = range(8)
+NOBODY = -1
+
+
+class Gauge(NamedTuple):
+    """A space in three arrays: what every attribute is, all loss tables, all taxonomies."""
+
+    spec: Ints
+    losses: Floats
+    tree: Ints
+
+
+class Table(NamedTuple):
+    """What never changes: distinct tuples, the tuple of each record, histogram columns of each point, near tuples.
+
+    Rows of `masks` mark tuples: for a range, row i those with a smaller code than i; for a set those with code i.
+    The last row is what the last scan marked.
+    """
+
+    codes: Shorts
+    record_tuple: Shorts
+    bins: Shorts
+    near: Shorts
+    masks: Words
+
+
+class Store(NamedTuple):
+    """The partition. Rows of classes are followed by as many old rows and two rows for a box on trial."""
+
+    box: Ints
+    loss: Floats
+    histogram: Shorts
+    klass: Ints
+    hold: Shorts
+    tuple_head: Shorts
+    lists: Shorts
+    number: Ints
+    covers: Words
+
+
+def gauge(flat: FlatSpace) -> Gauge:
+    """Pack a flat space. Place 0 of the losses is a zero."""
+    d = len(flat.kind)
+    spec = np.full((d, 10), -1, dtype=np.int64)
+    spec[:, KIND], spec[:, CODES], spec[:, MISSING] = flat.kind, flat.size, flat.missing
+    spec[:, SLOT], spec[:, STOP] = flat.slot[:-1], flat.slot[1:]
+    losses = [np.zeros(1), flat.pair]
+    for a in range(d):
+        begin, size = int(flat.start[a]), int(flat.size[a])
+        spec[a, VALUES] = sum(map(len, losses))
+        if flat.kind[a] == TREE:
+            spec[a, NODES] = begin
+        if flat.kind[a] == SET:
+            losses.append(flat.set_loss[begin : begin + size + 1])
+        elif flat.pair_start[a] >= 0:
+            spec[a, TABLE] = 1 + flat.pair_start[a]
+        elif flat.kind[a] == INTERVAL:
+            losses.append(np.append(flat.values[begin : begin + flat.missing[a]] * flat.scale[a], flat.weight[a]))
+        else:
+            losses.append(highest_between(flat, begin, size))
+    return Gauge(spec, np.concatenate(losses), np.stack([flat.parent, flat.first, flat.last], axis=1))
+
+
+def highest_between(flat: FlatSpace, begin: int, size: int) -> Floats:
+    """Row j, column i: the largest loss of a join of neighbours among the leaves i … i + 2^j.
+
+    The lowest common ancestor of a range of leaves is the highest of those of neighbouring leaves in it.
+    """
+    first = np.zeros(size)
+    for leaf in range(size - 1):
+        node = leaf
+        while flat.last[begin + node] <= leaf:
+            node = flat.parent[begin + node]
+        first[leaf] = flat.node_loss[begin + node]
+    rows = [first]
+    for j in range(1, max(1, (size - 1).bit_length())):
+        shifted = np.zeros(size)
+        half = 1 << (j - 1)
+        shifted[: size - half] = rows[-1][half:]
+        rows.append(np.maximum(rows[-1], shifted))
+    return np.concatenate(rows)
+
+
+@njit(cache=True, nogil=True)
+def range_cost(spec: Ints, losses: Floats, a: int, lo: int, hi: int) -> float:
+    """Weighted loss of the code range lo … hi of an Interval or a Tree."""
+    table, begin, codes = spec[a, TABLE], spec[a, VALUES], spec[a, CODES]
+    if table >= 0:
+        return losses[table + lo * codes + hi]
+    if lo == hi:
+        return 0.0
+    if spec[a, KIND] == INTERVAL:
+        return losses[begin + hi] - (0.0 if hi == spec[a, MISSING] else losses[begin + lo])
+    j = np.int64(np.log2(hi - lo))
+    row = begin + j * codes
+    return max(losses[row + lo], losses[row + hi - (1 << j)])
+
+
+@njit(cache=True, nogil=True)
+def lowest(tree: Ints, begin: int, lo: int, hi: int) -> int:
+    """The lowest node above two leaves of the taxonomy that begins at row `begin`."""
+    node = lo
+    while tree[begin + node, LAST] < hi:
+        node = tree[begin + node, PARENT]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def set_cost(spec: Ints, losses: Floats, box: Ints, c: int, a: int, more: int) -> float:
+    """Weighted loss of a set of row `c` with `more` codes added."""
+    count = more
+    for w in range(spec[a, SLOT], spec[a, STOP]):
+        count += popcount(box[c, w])
+    return losses[spec[a, VALUES] + count]
+
+
+@njit(cache=True, nogil=True)
+def row_cost(spec: Ints, losses: Floats, box: Ints, c: int) -> float:
+    """Weighted loss of row `c` of a matrix of states."""
+    total = 0.0
+    none = 0
+    for a in range(len(spec)):
+        slot = spec[a, SLOT]
+        if spec[a, KIND] != SET:
+            total += range_cost(spec, losses, a, box[c, slot], box[c, slot + 1])
+        else:
+            total += set_cost(spec, losses, box, c, a, none)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_growth(spec: Ints, losses: Floats, box: Ints, c: int, codes: Shorts, t: int, most: float) -> float:
+    """How much the loss of row `c` rises when tuple `t` joins; any number of at least `most` beyond that."""
+    total = 0.0
+    a = 0
+    one = 1
+    none = 0
+    while a < len(spec) and total < most:
+        slot = spec[a, SLOT]
+        code = np.int64(codes[t, a])
+        if spec[a, KIND] != SET:
+            lo, hi = box[c, slot], box[c, slot + 1]
+            if code < lo or code > hi:
+                total += range_cost(spec, losses, a, min(lo, code), max(hi, code)) - range_cost(spec, losses, a, lo, hi)
+        elif (box[c, slot + (code >> 6)] >> (code & 63)) & 1 == 0:
+            total += set_cost(spec, losses, box, c, a, one) - set_cost(spec, losses, box, c, a, none)
+        a += 1
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_join(spec: Ints, box: Ints, c: int, codes: Shorts, t: int, fresh: bool) -> None:
+    """Join tuple `t` into row `c`, or make it the row's only tuple."""
+    for a in range(len(spec)):
+        slot = spec[a, SLOT]
+        code = np.int64(codes[t, a])
+        if spec[a, KIND] != SET:
+            box[c, slot] = code if fresh else min(box[c, slot], code)
+            box[c, slot + 1] = code if fresh else max(box[c, slot + 1], code)
+        else:
+            for w in range(slot, spec[a, STOP]):
+                bit = np.int64(1) << (code & 63) if w - slot == code >> 6 else 0
+                box[c, w] = bit if fresh else box[c, w] | bit
+
+
+@njit(cache=True, nogil=True)
+def row_covers(spec: Ints, box: Ints, c: int, codes: Shorts, t: int) -> bool:
+    """Whether tuple `t` lies in row `c`."""
+    for a in range(len(spec)):
+        slot = spec[a, SLOT]
+        code = np.int64(codes[t, a])
+        if spec[a, KIND] != SET:
+            if code < box[c, slot] or code > box[c, slot + 1]:
+                return False
+        elif (box[c, slot + (code >> 6)] >> (code & 63)) & 1 == 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def copy_row(box: Ints, loss: Floats, histogram: Shorts, c: int, to: int) -> None:
+    """Copy what describes class `c` into another row."""
+    loss[to] = loss[c]
+    for w in range(box.shape[1]):
+        box[to, w] = box[c, w]
+    for v in range(histogram.shape[1]):
+        histogram[to, v] = histogram[c, v]
+
+
+@njit(cache=True, nogil=True)
+def touch(box: Ints, loss: Floats, histogram: Shorts, klass: Ints, number: Ints, c: int) -> None:
+    """Keep what class `c` was before the step changes it."""
+    if klass[c, STATUS] == OPEN:
+        klass[c, STATUS] = CHANGED
+        klass[number[TOUCHES], TOUCHED] = c
+        number[TOUCHES] += 1
+        klass[c, OLD_SIZE] = klass[c, SIZE]
+        copy_row(box, loss, histogram, c, c + len(klass))
+
+
+@njit(cache=True, nogil=True)
+def restore(box: Ints, loss: Floats, histogram: Shorts, klass: Ints, c: int) -> None:
+    """Make a touched class what it was."""
+    klass[c, SIZE] = klass[c, OLD_SIZE]
+    copy_row(box, loss, histogram, c + len(klass), c)
+
+
+@njit(cache=True, nogil=True)
+def count_in(klass: Ints, histogram: Shorts, bins: Shorts, c: int, point: int, amount: int) -> None:
+    """Add `amount` records of a point (or take them away) in the size and histogram of class `c`."""
+    klass[c, SIZE] += amount
+    for v in range(bins.shape[1]):
+        b = bins[point, v]
+        if b >= 0:
+            histogram[c, b] += amount
+
+
+@njit(cache=True, nogil=True)
+def good(rules: FlatRules, klass: Ints, histogram: Shorts, c: int, k: int) -> bool:
+    """Whether class `c` satisfies the policy; without histograms the size decides."""
+    if klass[c, SIZE] < k:
+        return False
+    return histogram.shape[1] == 0 or class_deficit(rules, klass[c, SIZE], histogram[c]) <= 0.0
+
+
+@njit(cache=True, nogil=True)
+def note(lists: Shorts, hold: Shorts, number: Ints, h: int, to: int, amount: int) -> None:
+    """Plan that `amount` records of a holding go to class `to`."""
+    i = number[PLANS]
+    lists[i, PLAN] = h
+    lists[i, TO] = to
+    lists[i, AMOUNT] = amount
+    hold[h, TAKEN] += amount
+    number[PLANS] = i + 1
+
+
+@njit(cache=True, nogil=True)
+def tighten(spec: Ints, codes: Shorts, box: Ints, hold: Shorts, number: Ints, c: int, head: int) -> None:
+    """Shrink the box of a class to the records that stay in it."""
+    h = head
+    fresh = True
+    while h != NOBODY:
+        if hold[h, COUNT] > hold[h, TAKEN]:
+            row_join(spec, box, c, codes, np.int64(hold[h, TUPLE]), fresh)
+            fresh = False
+        number[WORK] += 1
+        h = np.int64(hold[h, NEXT_IN_CLASS])
+
+
+@njit(cache=True, nogil=True)
+def toggle(spec: Ints, tree: Ints, covers: Words, box: Ints, row: int, c: int) -> None:
+    """Mark or unmark that class `c` covers what the box in `row` covers."""
+    word = c >> 6
+    bit = np.uint64(1) << np.uint64(c & 63)
+    for a in range(len(spec)):
+        slot, first, buckets, codes = spec[a, SLOT], spec[a, MASKS], spec[a, BUCKETS], spec[a, CODES]
+        if spec[a, KIND] == SET:
+            for b in range(buckets):
+                hit = False
+                for code in range((b * codes + buckets - 1) // buckets, ((b + 1) * codes + buckets - 1) // buckets):
+                    hit = hit or (box[row, slot + (code >> 6)] >> (code & 63)) & 1 == 1
+                if hit:
+                    covers[first + b, word] ^= bit
+        else:
+            lo, hi = box[row, slot], box[row, slot + 1]
+            if lo < hi and spec[a, KIND] == TREE:
+                node = spec[a, NODES] + lowest(tree, spec[a, NODES], lo, hi)
+                lo, hi = tree[node, FIRST], tree[node, LAST]
+            elif lo < hi and hi == spec[a, MISSING]:
+                lo = np.int64(0)
+            for b in range(first + lo * buckets // codes, first + hi * buckets // codes + 1):
+                covers[b, word] ^= bit
+
+
+@njit(cache=True, nogil=True)
+def finish(
+    spec: Ints,
+    tree: Ints,
+    covers: Words,
+    box: Ints,
+    loss: Floats,
+    histogram: Shorts,
+    klass: Ints,
+    hold: Shorts,
+    tuple_head: Shorts,
+    lists: Shorts,
+    number: Ints,
+    fresh: int,
+    accepted: bool,
+) -> None:
+    """Carry the plan out, or forget it; either way the draft is empty afterwards."""
+    for i in range(number[PLANS]):
+        hold[lists[i, PLAN], TAKEN] = 0
+    if accepted:
+        if fresh != NOBODY:
+            toggle(spec, tree, covers, box, fresh, fresh)
+        for i in range(number[PLANS]):
+            move(hold, klass, tuple_head, number, np.int64(lists[i, PLAN]), np.int64(lists[i, TO]), lists[i, AMOUNT])
+    for i in range(number[TOUCHES]):
+        c = klass[i, TOUCHED]
+        if not accepted:
+            restore(box, loss, histogram, klass, c)
+        else:
+            toggle(spec, tree, covers, box, c + len(klass), c)
+            if klass[c, STATUS] != CLOSED:
+                toggle(spec, tree, covers, box, c, c)
+        if accepted and klass[c, STATUS] == CLOSED:
+            retire(klass, number, c)
+            loss[c] = 0.0
+            for v in range(histogram.shape[1]):
+                histogram[c, v] = 0
+        klass[c, STATUS] = OPEN
+    number[TOUCHES] = 0
+    number[PLANS] = 0
+
+
+@njit(cache=True, nogil=True)
+def retire(klass: Ints, number: Ints, c: int) -> None:
+    """Give an empty class back."""
+    number[CLASSES] -= 1
+    last = number[CLASSES]
+    i = klass[c, PLACE]
+    other = klass[last, LIVE]
+    klass[i, LIVE], klass[other, PLACE] = other, i
+    klass[last, LIVE], klass[c, PLACE] = c, last
+    klass[c, SIZE] = 0
+
+
+@njit(cache=True, nogil=True)
+def move(hold: Shorts, klass: Ints, tuple_head: Shorts, number: Ints, h: int, to: int, amount: int) -> None:
+    """Move records of a holding to another class."""
+    point, t = hold[h, POINT], hold[h, TUPLE]
+    hold[h, COUNT] -= amount
+    whole = hold[h, COUNT] == 0
+    in_class, in_tuple = NEXT_IN_CLASS, NEXT_IN_TUPLE
+    target = np.int64(tuple_head[t])
+    while target != NOBODY and not (hold[target, POINT] == point and hold[target, CLASS] == to):
+        target = np.int64(hold[target, NEXT_IN_TUPLE])
+    known = target != NOBODY
+    if whole:
+        klass[hold[h, CLASS], HEAD] = unlink(hold, h, klass[hold[h, CLASS], HEAD], in_class)
+        if known:
+            tuple_head[t] = unlink(hold, h, np.int64(tuple_head[t]), in_tuple)
+            hold[number[FREES], FREE] = h
+            number[FREES] += 1
+        target = target if known else h
+    elif not known:
+        number[FREES] -= 1
+        target = np.int64(hold[number[FREES], FREE])
+        hold[target, POINT] = point
+        hold[target, TUPLE] = t
+        hold[target, COUNT] = 0
+        link(hold, target, np.int64(tuple_head[t]), in_tuple)
+        tuple_head[t] = target
+    hold[target, COUNT] += amount
+    if not known:
+        hold[target, CLASS] = to
+        link(hold, target, klass[to, HEAD], in_class)
+        klass[to, HEAD] = target
+
+
+@njit(cache=True, nogil=True)
+def link(hold: Shorts, h: int, first: int, after: int) -> None:
+    """Put a holding before the first of a list; `after` is the list's column, the one beside it leads back."""
+    hold[h, after] = first
+    hold[h, after + 1] = NOBODY
+    if first != NOBODY:
+        hold[first, after + 1] = h
+
+
+@njit(cache=True, nogil=True)
+def unlink(hold: Shorts, h: int, first: int, after: int) -> int:
+    """Take a holding out of a list; returns the list's first."""
+    following, before = hold[h, after], hold[h, after + 1]
+    if following != NOBODY:
+        hold[following, after + 1] = before
+    if before != NOBODY:
+        hold[before, after] = following
+        return first
+    return np.int64(following)

@@ -1,0 +1,126 @@
+"""Which class covers a record for the least loss, and which classes are worth breaking (004, §4).
+
+A class covers a record if it would publish the same with it. The classes are searched through the tree of
+`kernels/class_index.py`, cheapest first: a node is left out when its covering state does not reach the record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.kernels.class_index import (
+    COUNT,
+    FIRST,
+    IS_LEAF,
+    NOBODY,
+    Groups,
+    Heap,
+    Index,
+    leave,
+    pop,
+    push,
+    start_ranking,
+)
+from shoal.kernels.i3m import Records, attach, members_of, unhook
+from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, covers, range_loss
+
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def next_break(
+    flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap, order: Ints, start: int, targets: Ints
+) -> int:
+    """The first place in `order` from `start` on whose class has an interesting break; len(order) when there is none.
+
+    `targets` then begins with the classes that the records (ascending) of that class go to. Losses are unchanged by a
+    break except that each record pays for another class, so the optimal break sends every record to its cheapest
+    cover (SPEC §4.18). The search ends as soon as what has been found costs as much as the class itself.
+    """
+    for position in range(start, len(order)):
+        c = order[position]
+        rows = members_of(records, groups, c)
+        budget = len(rows) * unit_ticks(flat, groups, c)
+        for i in range(len(rows)):
+            if budget <= 0:
+                break
+            cover = cheapest_cover(flat, index, groups, heap, records.codes[rows[i]], c, budget)
+            if cover == NOBODY:
+                budget = 0
+            else:
+                targets[i] = cover
+                budget -= unit_ticks(flat, groups, cover)
+        if budget > 0:
+            return position
+    return len(order)
+
+
+@njit(cache=True, nogil=True)
+def break_class(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: int, targets: Ints) -> None:
+    """Every record goes to its target."""
+    rows = members_of(records, groups, c)
+    leave(flat, index, groups, c)
+    for i in range(len(rows)):
+        unhook(records, groups, rows[i])
+        attach(flat, index, groups, records, rows[i], targets[i])
+
+
+@njit(cache=True, nogil=True)
+def cheapest_cover(
+    flat: FlatSpace, index: Index, groups: Groups, heap: Heap, codes: NDArray[np.int32], own: int, limit: int
+) -> int:
+    """The class with the least loss per record, below `limit` ticks, that covers a record of class `own`."""
+    best, chosen = limit, NOBODY
+    start_ranking(index, heap)
+    while heap.size[0] > 0 and (heap.ticks[0] < best or (heap.ticks[0] == best and heap.first[0] < chosen)):
+        node = heap.item[0]
+        pop(heap)
+        for i in range(index.info[node, COUNT]):
+            child = np.int64(index.kids[node, i])
+            if not index.info[node, IS_LEAF]:
+                first, ticks = index.info[child, FIRST], least_ticks(flat, index, child)
+                if ticks <= best and may_cover(flat, index, child, codes):
+                    push(heap, ticks, first, child)
+            elif child != own:
+                ticks = unit_ticks(flat, groups, child)
+                better = ticks < best or (ticks == best and child < chosen)
+                if better and covers(flat, groups.state[child], codes):
+                    best, chosen = ticks, child
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]) -> bool:
+    """False only if no class below the node covers the record."""
+    d = len(flat.kind)
+    box = index.box[node]
+    for a in range(d):
+        slot = flat.slot[a]
+        code = np.int64(codes[a])
+        if flat.kind[a] == SET:
+            if not (box[slot + (code >> 6)] >> (code & 63)) & 1:
+                return False
+        elif code < box[slot] or code > box[slot + 1]:
+            if flat.kind[a] == INTERVAL:
+                # With a missing value among them, some class may publish "any".
+                if box[slot + 1] < flat.missing[a]:
+                    return False
+            else:
+                nearest = box[slot] if code < box[slot] else box[slot + 1]
+                if range_loss(flat, a, min(code, nearest), max(code, nearest)) > index.bound[node, d + a]:
+                    return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def unit_ticks(flat: FlatSpace, groups: Groups, c: int) -> int:
+    """Loss of one record of a class."""
+    return np.int64(np.rint(groups.loss[c, len(flat.kind)] * TICKS))
+
+
+@njit(cache=True, nogil=True)
+def least_ticks(flat: FlatSpace, index: Index, node: int) -> int:
+    """The least loss of a record of a class below a node."""
+    return np.int64(np.rint(index.bound[node, 2 * len(flat.kind)] * TICKS))
