@@ -135,7 +135,9 @@ def test_the_input_is_left_alone(algorithm: str) -> None:
 def test_local_suppression_blanks_single_cells() -> None:
     frame = pl.DataFrame({"a": [1, 1, 2, 2, None, None], "b": ["x", "y", "z", "z", "x", "x"]})
     data = shoal.Microdata.from_frame(frame, {"a": {"role": "quasi"}, "b": {"role": "quasi"}})
-    made = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False, recode="suppress", order="keep")
+    made = shoal.anonymize(
+        data, shoal.KAnonymity(2), algorithm="mondrian", refine=False, recode="suppress", order="keep"
+    )
     assert made.masked["a"].to_list() == ["1", "1", "2", "2", None, None]
     assert made.masked["b"].to_list() == ["*", "*", "z", "z", "x", "x"]
     assert made.measures.il == 2

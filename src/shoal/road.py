@@ -24,7 +24,7 @@ from shoal.policy import Policy, Rules
 from shoal.recode import Intervals, cellwise, class_states
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
-from shoal.space import Measure, Space, States, Tree
+from shoal.space import Interval, Measure, Space, States, Tree
 from shoal.verifier import verify
 
 
@@ -129,6 +129,10 @@ def published_classes(data: Microdata, partition: Partition, rules: Rules, space
             slot = int(space.slots[a])
             nodes = domain.taxonomy.lca(states[:, slot], states[:, slot + 1])
             shown[:, slot], shown[:, slot + 1] = domain.taxonomy.first[nodes], domain.taxonomy.last[nodes]
+        elif isinstance(domain, Interval) and domain.has_missing:
+            slot = int(space.slots[a])
+            anything = (shown[:, slot + 1] == domain.missing_code) & (shown[:, slot] < domain.missing_code)
+            shown[anything, slot] = 0
     _, first, inverse = np.unique(shown, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(shown):
         return partition, states

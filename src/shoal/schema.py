@@ -112,7 +112,7 @@ class Config(_Strict):
     attributes: dict[str, Attribute] = {}
     policy: dict[str, Any] = {}
     method: Method = Method()  # type: ignore[call-arg]
-    release: Publication = Publication()
+    release: Publication = Publication()  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)

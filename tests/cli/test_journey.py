@@ -158,7 +158,9 @@ def test_doctor_names_what_it_finds(tmp_path: Path) -> None:
     assert {"numpy", "Java"} <= {finding["what"] for finding in json.loads(done.stdout)["findings"]}
 
 
-@pytest.mark.parametrize("command", ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "reproduce", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "reproduce", "doctor"]
+)
 def test_help_teaches_with_an_example(command: str, tmp_path: Path) -> None:
     done = shoal(command, "--help", cwd=tmp_path, COLUMNS="200")
     assert done.returncode == 0

@@ -136,9 +136,7 @@ def test_missing_shares(table: pl.DataFrame) -> None:
 
 def test_missing_values_have_their_reasons(table: pl.DataFrame) -> None:
     missing = pl.col("occupation").is_null().mean()
-    old, young = (
-        table.filter(who).select(missing).item() for who in (pl.col("age") >= 80, pl.col("age") < 80)
-    )
+    old, young = (table.filter(who).select(missing).item() for who in (pl.col("age") >= 80, pl.col("age") < 80))
     assert old > 2 * young
     missing = pl.col("cost").is_null().mean()
     late = pl.col("admitted") >= date(2024, 12, 2)
@@ -206,18 +204,14 @@ def test_diagnosis_fits_age_and_sex(table: pl.DataFrame, taxonomy: pl.DataFrame)
 
 def test_diagnosis_fits_the_season(table: pl.DataFrame) -> None:
     def cases(diagnosis: str, months: list[int]) -> int:
-        return table.filter(
-            (pl.col("diagnosis") == diagnosis) & pl.col("admitted").dt.month().is_in(months)
-        ).height
+        return table.filter((pl.col("diagnosis") == diagnosis) & pl.col("admitted").dt.month().is_in(months)).height
 
     assert cases("Influenza", [1, 2, 3]) > 10 * cases("Influenza", [7, 8, 9])
     assert cases("Dehydration", [6, 7, 8]) > 3 * cases("Dehydration", [12, 1, 2])
 
 
 def test_stay_depends_on_diagnosis_and_age_and_has_outliers(table: pl.DataFrame) -> None:
-    median = dict(
-        table.drop_nulls("diagnosis").group_by("diagnosis").agg(pl.col("stay").median()).iter_rows()
-    )
+    median = dict(table.drop_nulls("diagnosis").group_by("diagnosis").agg(pl.col("stay").median()).iter_rows())
     assert median["Schizophrenia"] > 5 * median["Hernia"]
     pneumonia = table.filter(pl.col("diagnosis") == "Pneumonia")
     assert (
@@ -360,9 +354,7 @@ def test_adult_reads_the_original_layout(monkeypatch: pytest.MonkeyPatch, tmp_pa
 @pytest.mark.parametrize(
     "text", ["", "1, 2, 3\n", ADULT_LINE + ", more\n", ADULT_LINE.replace("226802", "many") + "\n"]
 )
-def test_another_file_is_not_taken_for_adult(
-    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_another_file_is_not_taken_for_adult(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _write(tmp_path / "adult" / "adult.data", text)
     monkeypatch.setenv("SHOAL_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"adult\.data"):
@@ -370,9 +362,7 @@ def test_another_file_is_not_taken_for_adult(
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join("abcdefghijklm") + "\n" + "x," * 12 + "x\n"])
-def test_another_file_is_not_taken_for_census(
-    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_another_file_is_not_taken_for_census(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _write(tmp_path / "casc" / "census.csv", text)
     monkeypatch.setenv("SHOAL_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"census\.csv"):

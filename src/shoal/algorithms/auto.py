@@ -70,7 +70,7 @@ def auto(
     found = results[best] if whole else run(best, data, rules, objective=objective, seed=seed, progress=progress)
     where = "all records" if whole else f"a sample of {SAMPLE:,} records"
     aim = f"least {objective}" if prefer == "loss" else f"most classes, then least {objective},"
-    note = {"algorithm": best, "why": f"{aim} on {where}", "losses": losses, "refused": refused}
+    note: dict[str, object] = {"algorithm": best, "why": f"{aim} on {where}", "losses": losses, "refused": refused}
     return _noted(found, note)
 
 

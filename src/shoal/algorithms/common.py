@@ -80,17 +80,17 @@ def grow_classes(
     from shoal.kernels.pool import bring_forward, make_frontier, make_pool
     from shoal.kernels.space import flatten
 
-    flat = flatten(space)
+    flat, codes = flatten(space), writable_codes(data)
     group, codes_of_groups = sensitive_groups(rules)
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
     step = _growth(rules, codes_of_groups, weights)
     labels = np.full(data.n, -1, dtype=np.int64)
-    reference = data.codes[first].copy()
+    reference = codes[first].copy()
     label, free, built = 0, data.n, 0
     while free >= rules.k:
         # Half-empty trees answer slowly; building one anew is cheap.
         if 2 * free <= built or built == 0:
-            pool = make_pool(flat, data.codes, key, group, np.flatnonzero(labels == -1))
+            pool = make_pool(flat, codes, key, group, np.flatnonzero(labels == -1))
             front, groups, built = make_frontier(pool), make_groups(pool, len(codes_of_groups)), free
         seed = bring_forward(pool, first) if start_there and free == data.n else -1
         limit = max(1, min(free // 2, data.n // 50) // rules.k)
@@ -99,6 +99,11 @@ def grow_classes(
         )
         progress(0.9 * (1 - free / data.n))
     return np.where(labels >= 0, labels, -1)
+
+
+def writable_codes(data: Microdata) -> NDArray[np.int32]:
+    """A copy of the codes. To the compiler a table that must not be written is another type, and costs another compile."""
+    return data.codes.copy()
 
 
 def sensitive_groups(rules: Rules) -> tuple[Labels, NDArray[np.int32]]:
@@ -285,10 +290,10 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
         return labels
     from shoal.kernels.greedy import added_by_class, enlarge, spread
 
-    classes = _Classes(data, rules, labels, space)
+    codes, classes = writable_codes(data), _Classes(data, rules, labels, space)
     flat, states, sizes, losses = classes.flat, classes.states, classes.sizes, classes.losses
     if rules.superset_closed:
-        spread(flat, data.codes, waiting, states, sizes, losses, labels)
+        spread(flat, codes, waiting, states, sizes, losses, labels)
         return labels
     group, codes_of_groups = sensitive_groups(rules)
     version = np.zeros(len(sizes), dtype=np.int32)
@@ -297,7 +302,7 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     failed = np.full((len(codes_of_groups), len(sizes)) if remember else (1, 1), -1, dtype=np.int32)
     for _ in range(PASSES):
         for record in waiting:
-            costs = added_by_class(flat, states, sizes, losses, data.codes[record])
+            costs = added_by_class(flat, states, sizes, losses, codes[record])
             if remember:
                 costs[failed[group[record]] == version] = GONE
             for chosen in _by_cost(costs, len(sizes)):
@@ -306,7 +311,7 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
                     failed[group[record], chosen[~good]] = version[chosen[~good]]
                 if good.any():
                     labels[record] = c = int(chosen[np.argmax(good)])
-                    enlarge(flat, states, sizes, losses, c, data.codes[record])
+                    enlarge(flat, states, sizes, losses, c, codes[record])
                     classes.members[c] = np.append(classes.members[c], record)
                     version[c] += 1
                     break

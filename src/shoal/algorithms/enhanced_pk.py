@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms import Progress
-from shoal.algorithms.common import checked, diversity_weights, finish, needs_of, require_one_class, sensitive_groups
+from shoal.algorithms.common import (
+    checked,
+    diversity_weights,
+    finish,
+    needs_of,
+    require_one_class,
+    sensitive_groups,
+    writable_codes,
+)
 from shoal.errors import ConfigError, InternalError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.models.base import CompiledKind
@@ -65,7 +73,7 @@ def enhanced_pk(
     from shoal.kernels.space import flatten
 
     # Step 1: the hardest attribute, and how many classes it allows.
-    flat = flatten(data.space(objective))
+    flat, codes = flatten(data.space(objective)), writable_codes(data)
     group, codes_of_groups, needs, columns = _attributes(rules, share)
     hardest = min((_hardness(*column) for column in columns), key=lambda h: (h.classes, h.i_value))
     m, i_value, p = hardest.classes, hardest.i_value, hardest.p
@@ -77,7 +85,7 @@ def enhanced_pk(
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
     known = np.flatnonzero(hardest.sec >= 0)
     order = known[np.lexsort((known, key[known], hardest.sec[known]))]
-    points = make_points(data.codes, key, group, order)
+    points = make_points(codes, key, group, order)
     first = np.searchsorted(hardest.sec[points.records[points.start[:-1]]], np.arange(len(hardest.sizes) + 1))
     near = np.full(len(data.points.codes) if seed_spread else 0, 2**62, dtype=np.int64)
     split = p - i_value
@@ -85,7 +93,7 @@ def enhanced_pk(
     visited = np.arange(len(hardest.sizes) - 1, -1 if repaired else split - 1, -1)
     deal(
         flat,
-        data.codes,
+        codes,
         group,
         points,
         needs,
@@ -102,13 +110,13 @@ def enhanced_pk(
 
     # Step 3: each frequent value once into every class.
     for sec in range(split - 1, -1, -1) if not repaired else ():
-        serve(flat, data.codes, group, points, needs, clusters, int(first[sec]), int(first[sec + 1]))
+        serve(flat, codes, group, points, needs, clusters, int(first[sec]), int(first[sec + 1]))
         progress(0.2 + 0.3 * (split - sec) / split)
 
     # Step 4: the other attributes.
     by_diversity = np.argsort(homogeneity(needs, group, clusters), kind="stable")
     start, pool, live = _free_by_group(group, clusters.label, len(codes_of_groups))
-    kept = diversify(flat, data.codes, group, needs, clusters, by_diversity, start, pool, live, faithful)
+    kept = diversify(flat, codes, group, needs, clusters, by_diversity, start, pool, live, faithful)
     notes = {"bound": m, "hardest": hardest.attribute, "repaired": repaired}
     if kept == 0:
         warning = "no class became diverse enough, so all records are in one"
@@ -120,7 +128,7 @@ def enhanced_pk(
 
     # Steps 6 and 7: sizes first, then every other record to the best class.
     if len(free):
-        tree = make_pool(flat, data.codes, key, np.zeros(data.n, dtype=np.int64), free)
+        tree = make_pool(flat, codes, key, np.zeros(data.n, dtype=np.int64), free)
         fill(flat, tree, make_frontier(tree), clusters, order, rules.k)
     progress(0.9)
     position = np.full(m + 1, -1, dtype=np.int64)
@@ -247,19 +255,19 @@ def _dealt_evenly(
     from shoal.kernels.pk import deal, make_clusters, make_points
     from shoal.kernels.space import flatten
 
-    flat = flatten(data.space(objective))
+    flat, codes = flatten(data.space(objective)), writable_codes(data)
     group, codes_of_groups = sensitive_groups(rules)
     m = _most_even_classes(rules, np.argsort(group, kind="stable"))
     clusters = make_clusters(flat, m, data.n)
     progress(0.1)
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
     order = np.lexsort((np.arange(data.n), key, group))
-    points = make_points(data.codes, key, group, order)
+    points = make_points(codes, key, group, order)
     first = np.searchsorted(points.group, np.arange(len(codes_of_groups) + 1))
     none = np.zeros(0, dtype=np.int64)
     deal(
         flat,
-        data.codes,
+        codes,
         group,
         points,
         Needs(np.zeros((len(codes_of_groups), 0), dtype=np.int64), none, none, none, none, np.zeros(0), 0),

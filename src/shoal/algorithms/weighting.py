@@ -40,7 +40,7 @@ def binned(codes: NDArray[np.int32], domain: Interval, bins: int) -> NDArray[np.
     return np.asarray(np.append(places, bins)[codes])
 
 
-def contingency(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:  # type: ignore[type-arg]
+def contingency(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Floats:
     """Counts of row and column values together; empty rows and columns are left out."""
     _, i = np.unique(rows, return_inverse=True)
     _, j = np.unique(columns, return_inverse=True)

@@ -127,9 +127,7 @@ class _Drawing:
         self.months = profiles.months()
         first, last = profiles.names()
         self.first_names, self.last_names = len(first[0]), len(last)
-        self.names = [
-            f"{given} {family}" for given_names in first for given in given_names for family in last
-        ]
+        self.names = [f"{given} {family}" for given_names in first for given in given_names for family in last]
         self.zip = _Choice(self.places.weights[None, :])
         self.age = _Choice(profiles.ages())
         self.day = _Choice(profiles.days())
@@ -149,12 +147,8 @@ class _Drawing:
         area = self.places.areas[place].astype(np.int64)
         age = self.age.draw(self._uniform("age", m), area * len(SEXES) + sex)
         day = self.day.draw(self._uniform("admitted", m))
-        occupation = self.occupation.draw(
-            self._uniform("occupation", m), (area * len(SEXES) + sex) * len(AGES) + age
-        )
-        diagnosis = self.diagnosis.draw(
-            self._uniform("diagnosis", m), (age * len(SEXES) + sex) * 12 + self.months[day]
-        )
+        occupation = self.occupation.draw(self._uniform("occupation", m), (area * len(SEXES) + sex) * len(AGES) + age)
+        diagnosis = self.diagnosis.draw(self._uniform("diagnosis", m), (age * len(SEXES) + sex) * 12 + self.months[day])
         given = self.first.draw(self._uniform("first", m)) + sex * self.first_names
         family = self.last.draw(self._uniform("last", m))
         stay = self._stay(diagnosis, age)
@@ -181,9 +175,7 @@ class _Drawing:
     def _stay(self, diagnosis: NDArray[np.int64], age: NDArray[np.int64]) -> NDArray[np.int64]:
         """Days in hospital: log-normal around the diagnosis, longer with age; zero is home the same day."""
         noise = self.streams["stay"].standard_normal(len(diagnosis))
-        logarithm = (
-            self.log_days[diagnosis] + self.spread[diagnosis] * noise + 0.006 * np.maximum(age - 50, 0)
-        )
+        logarithm = self.log_days[diagnosis] + self.spread[diagnosis] * noise + 0.006 * np.maximum(age - 50, 0)
         stay = np.exp(logarithm)
         long = self._uniform("long", len(diagnosis))
         # What is left of the uniform value below the threshold is uniform again, and says how long.

@@ -195,11 +195,7 @@ def ages() -> Floats:
                     (78, 23),
                 )
             )
-            last = (
-                ((90, 12.0), (98, 1.6), (105, 0.02))
-                if sex == "female"
-                else ((90, 7.0), (98, 0.7), (105, 0.008))
-            )
+            last = ((90, 12.0), (98, 1.6), (105, 0.02)) if sex == "female" else ((90, 7.0), (98, 0.7), (105, 0.008))
             rows.append(_lines((*points, *last)) * np.exp(tilt * (AGES - 50)))
     return np.array(rows)
 
@@ -236,9 +232,7 @@ def occupations() -> Floats:
     unemployed = left * np.where(AGES < 25, 0.11, 0.065)
     for area, area_name in enumerate(AREAS):
         for sex, sex_name in enumerate(SEXES):
-            homemaker = (
-                left * _lines(((19, 0.0), (32, 0.16), (60, 0.2))) * (1.0 if sex_name == "female" else 0.08)
-            )
+            homemaker = left * _lines(((19, 0.0), (32, 0.16), (60, 0.2))) * (1.0 if sex_name == "female" else 0.08)
             jobs = np.array(_JOBS[sex_name]) * np.array(_JOBS_BY_AREA[area_name])
             rest = left - unemployed - homemaker
             parts = [
@@ -313,10 +307,7 @@ def names() -> tuple[list[list[str]], list[str]]:
         *("ham", "hurst", "low", "mere", "ridge", "shaw", "wick", "vik", "gate", "holm", "dale", "ner"),
     )
     # Walking along the diagonals mixes the syllables, so that common names are not all alike.
-    first = [
-        [a + part[(i + j) % len(part)] for j in range(len(part)) for i, a in enumerate(starts)]
-        for part in ends
-    ]
+    first = [[a + part[(i + j) % len(part)] for j in range(len(part)) for i, a in enumerate(starts)] for part in ends]
     last = [a + backs[(i + j) % len(backs)] for j in range(len(backs)) for i, a in enumerate(fronts)]
     return first, last
 

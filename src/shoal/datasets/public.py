@@ -73,9 +73,7 @@ def adult_taxonomy_path(attribute: str) -> Path:
     # The taxonomies come from a distribution that calls the class label otherwise.
     path = folder / f"{'salary-class' if attribute == 'income' else attribute}.csv"
     if attribute not in ADULT_COLUMNS or not path.is_file():
-        there = sorted(
-            "income" if file.stem == "salary-class" else file.stem for file in folder.glob("*.csv")
-        )
+        there = sorted("income" if file.stem == "salary-class" else file.stem for file in folder.glob("*.csv"))
         hint = did_you_mean(attribute, there) if there else "the folder holds no taxonomy at all"
         raise InputError(f"There is no taxonomy for the Adult attribute '{attribute}' in '{folder}': {hint}")
     return path
@@ -135,9 +133,7 @@ def _read_adult(path: Path) -> pl.DataFrame:
                 .with_columns(pl.col("income").str.strip_chars_end("."), pl.col(ADULT_NUMBERS).cast(pl.Int64))
             )
     except pl.exceptions.PolarsError as error:
-        raise _not_the_file(
-            path, "UCI Adult (15 columns, no header, whole numbers in six of them)"
-        ) from error
+        raise _not_the_file(path, "UCI Adult (15 columns, no header, whole numbers in six of them)") from error
     raise _not_the_file(path, f"UCI Adult: it has {raw.width} columns, not {len(ADULT_COLUMNS)}")
 
 

@@ -37,7 +37,7 @@ def is_cold() -> bool:
 
 def _keep_compiled_code() -> None:
     """Point Numba to our folder, unless the user chose one; a home that cannot be written leaves Numba to its own ways."""
-    if config.CACHE_DIR:
+    if config.CACHE_DIR:  # type: ignore[attr-defined]
         return
     folder = cache_folder()
     try:
@@ -46,7 +46,7 @@ def _keep_compiled_code() -> None:
         others = sorted(folder.parent.glob("kernels-*"), key=lambda place: place.stat().st_mtime, reverse=True)
     except OSError:
         return
-    config.CACHE_DIR = str(folder)
+    config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
     for old in others[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
 

@@ -17,8 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.rules import FlatRules, class_deficit
+from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import INTERVAL, SET, TREE, FlatSpace, popcount
+from shoal.policy import FlatRules
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]

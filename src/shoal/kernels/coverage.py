@@ -18,6 +18,7 @@ from shoal.kernels.class_index import (
     Groups,
     Heap,
     Index,
+    helper,
     leave,
     pop,
     push,
@@ -67,7 +68,7 @@ def break_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
         attach(flat, index, groups, records, rows[i], targets[i])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def cheapest_cover(
     flat: FlatSpace, index: Index, groups: Groups, heap: Heap, codes: NDArray[np.int32], own: int, limit: int
 ) -> int:
@@ -91,7 +92,7 @@ def cheapest_cover(
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@helper
 def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]) -> bool:
     """False only if no class below the node covers the record."""
     d = len(flat.kind)
@@ -114,13 +115,13 @@ def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]
     return True
 
 
-@njit(cache=True, nogil=True)
+@helper
 def unit_ticks(flat: FlatSpace, groups: Groups, c: int) -> int:
     """Loss of one record of a class."""
     return np.int64(np.rint(groups.loss[c, len(flat.kind)] * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@helper
 def least_ticks(flat: FlatSpace, index: Index, node: int) -> int:
     """The least loss of a record of a class below a node."""
     return np.int64(np.rint(index.bound[node, 2 * len(flat.kind)] * TICKS))

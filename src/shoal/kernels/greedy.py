@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.kernels.pool import (
     GONE,
+    ZERO,
     Frontier,
     Pool,
     absorb,
@@ -117,7 +118,7 @@ def grow(
     while free >= k and tried < limit:
         tried += 1
         counts[:] = 0
-        size, version = 0, 0
+        size, version = ZERO, ZERO
         point = furthest(flat, pool, front, reference) if seed < 0 else np.int64(seed)
         seed = -1
         copy_codes(reference, pool.codes[point])
@@ -312,7 +313,7 @@ def spread(
 ) -> None:
     """Each record in turn joins the class with the least added loss (000, FindBestCluster of 004)."""
     for record in records:
-        best, chosen = GONE, 0
+        best, chosen = GONE, ZERO
         for c in range(len(sizes)):
             # A record adds at least what every member of the class pays; one tick covers the rounding.
             if losses[c] * TICKS - 2.0 > best:

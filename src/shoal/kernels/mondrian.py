@@ -39,7 +39,8 @@ from shoal.kernels.mondrian_parts import (
     new_work,
     weight_of,
 )
-from shoal.kernels.rules import FlatRules, class_deficit
+from shoal.kernels.rules import class_ok
+from shoal.policy import FlatRules
 
 MEDIANS, LOSS_OF_MEDIANS, LOSS_OF_ALL = 0, 1, 2
 # Histograms of a cut's children are counted in pieces of about this many cells.
@@ -140,7 +141,7 @@ def satisfy(
         counted = min(step, children - child)
         count_children(table, cuts.view_start, child, counted, begin, end, sizes, counts)
         for i in range(counted):
-            if class_deficit(rules, sizes[i], counts[i]) > 0:
+            if not class_ok(rules, sizes[i], counts[i]):
                 return False
     return True
 

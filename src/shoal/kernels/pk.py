@@ -14,13 +14,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.greedy import Needs, lacking, missing_values, most_helpful
-from shoal.kernels.pool import GONE, Frontier, Pool, absorb, cheapest, pair_cost, point_loss, start_search, take
+from shoal.kernels.pool import GONE, ZERO, Frontier, Pool, absorb, cheapest, pair_cost, point_loss, start_search, take
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
+
+IN, OUT = np.int64(1), np.int64(-1)
 
 REMEMBERED = 16
 """How many records a cluster knows in advance when clusters choose in turn."""
@@ -93,16 +95,16 @@ def deal(
     gain = np.zeros(len(needs.cell), dtype=np.int64)
     alive = np.empty(len(points.codes), dtype=np.int64)
     m = len(clusters.size)
-    c = 0
+    c = ZERO
     for sec in range(len(first)):
         live, dealt = 0, 0
-        low, high = len(gain), 0
+        low, high = np.int64(len(gain)), ZERO
         for point in range(first[sec], last[sec]):
             alive[live] = point
             live += 1
             low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
         while live > 0 and dealt < cap:
-            count_members(needs, group, clusters, c, counts, 1)
+            count_members(needs, group, clusters, c, counts, IN)
             rate(needs, counts, worth, low, high, gain)
             best, least, record, at = np.int64(-1), GONE, GONE, 0
             for i in range(live):
@@ -118,7 +120,7 @@ def deal(
                     cost = -near[place_of[points.records[points.start[point]]]]
                 if helps > best or cost < least or (cost == least and free < record):
                     best, least, record, at = helps, cost, free, i
-            count_members(needs, group, clusters, c, counts, -1)
+            count_members(needs, group, clusters, c, counts, OUT)
             if len(near) > 0 and clusters.size[c] == 0:
                 for i in range(len(near)):
                     near[i] = min(near[i], pair_cost(flat, places[i], codes[record]))
@@ -133,7 +135,7 @@ def deal(
             if c == m:
                 if clusters.size[m - 1] >= target:
                     return
-                c = 0
+                c = ZERO
 
 
 @njit(cache=True, nogil=True)
@@ -205,8 +207,8 @@ def serve(
     owner = np.empty((m, REMEMBERED), dtype=np.int64)
     length, at = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
     heap = np.arange(m)
-    waiting, free = m, np.int64(0)
-    low, high = len(helpful), 0
+    waiting, free = np.int64(m), ZERO
+    low, high = np.int64(len(helpful)), ZERO
     for point in range(first, last):
         free += points.start[point + 1] - points.next[point]
         low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
@@ -267,7 +269,7 @@ def serve(
             free -= 1
             waiting -= 1
             heap[0] = heap[waiting]
-        sink(heap, waiting, 0, gain, known, cost, at)
+        sink(heap, waiting, ZERO, gain, known, cost, at)
 
 
 @njit(cache=True, nogil=True)
@@ -293,7 +295,7 @@ def look(
     at: Ints,
 ) -> None:
     """The best free records of a SEC for cluster c: those of the highest diversity, by added loss and index."""
-    count_members(needs, group, clusters, c, counts, 1)
+    count_members(needs, group, clusters, c, counts, IN)
     rate(needs, counts, worth, low, high, helpful)
     size, lost = clusters.size[c], clusters.loss[c]
     best, found = np.int64(-1), 0
@@ -322,7 +324,7 @@ def look(
             for j in range(found - 1, place, -1):
                 known[c, j], cost[c, j], owner[c, j] = known[c, j - 1], cost[c, j - 1], owner[c, j - 1]
             known[c, place], cost[c, place], owner[c, place] = record, ticks, point
-    count_members(needs, group, clusters, c, counts, -1)
+    count_members(needs, group, clusters, c, counts, OUT)
     gain[c], length[c], at[c] = best, found, 0
 
 
@@ -362,9 +364,9 @@ def homogeneity(needs: Needs, group: Ints, clusters: Clusters) -> Ints:
     counts = np.zeros(needs.width, dtype=np.int32)
     worth = np.zeros(len(needs.p))
     for c in range(len(result)):
-        count_members(needs, group, clusters, c, counts, 1)
+        count_members(needs, group, clusters, c, counts, IN)
         weigh(needs, counts, worth)
-        count_members(needs, group, clusters, c, counts, -1)
+        count_members(needs, group, clusters, c, counts, OUT)
         result[c] = np.int64(np.rint(worth.sum() * TICKS))
     return result
 
@@ -391,10 +393,10 @@ def diversify(
     gain = np.zeros(len(live))
     allowed = np.zeros(len(live), dtype=np.bool_)
     free = live.sum()
-    h, kept = 0, len(order)
+    h, kept = ZERO, np.int64(len(order))
     while h < kept:
         c = order[h]
-        count_members(needs, group, clusters, c, counts, 1)
+        count_members(needs, group, clusters, c, counts, IN)
         while lacking(needs, None, clusters.size[c], counts) and free > 0:
             if most_helpful(needs, None, live, clusters.size[c], counts, gain, allowed) <= 0 and not faithful:
                 break
@@ -405,7 +407,7 @@ def diversify(
             enter(flat, clusters, c, record, codes[record])
             free -= 1
         finished = not lacking(needs, None, clusters.size[c], counts)
-        count_members(needs, group, clusters, c, counts, -1)
+        count_members(needs, group, clusters, c, counts, OUT)
         if finished:
             h += 1
             continue
@@ -443,7 +445,7 @@ def cheapest_record(
 def fill(flat: FlatSpace, pool: Pool, front: Frontier, clusters: Clusters, order: Ints, k: int) -> None:
     """Step 6: each cluster in turn takes the cheapest free records until it has k."""
     for c in order:
-        version = 0
+        version = ZERO
         start_search(front)
         while clusters.size[c] < k:
             point = cheapest(flat, pool, front, clusters.state[c], version)

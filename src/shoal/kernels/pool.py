@@ -31,6 +31,10 @@ LEAF = 8
 SAMPLE = 33
 GONE = np.int64(2**62)
 
+# A bare 0 is a type of its own for the compiler, and every function it is given to is compiled once more.
+ZERO = np.int64(0)
+STALE = np.int64(-1)
+
 
 class Pool(NamedTuple):
     """Free records as points in a tree. `first` is the smallest free record below a node, GONE when there is none."""
@@ -349,7 +353,7 @@ def pop(front: Frontier) -> None:
 def furthest(flat: FlatSpace, pool: Pool, front: Frontier, codes: Codes) -> int:
     """The point with the largest pair cost to a record with these codes; ties to the smallest record."""
     front.size[0] = 0
-    push(front, -GONE, pool.first[0], 0, 0)
+    push(front, -GONE, pool.first[0], ZERO, ZERO)
     while True:
         item = front.item[0]
         if item < 0:
@@ -358,12 +362,12 @@ def furthest(flat: FlatSpace, pool: Pool, front: Frontier, codes: Codes) -> int:
         if pool.left[item] >= 0:
             for child in range(pool.left[item], pool.left[item] + 2):
                 if pool.first[child] < GONE:
-                    push(front, -node_reach(flat, pool.state[child], codes), pool.first[child], child, 0)
+                    push(front, -node_reach(flat, pool.state[child], codes), pool.first[child], child, ZERO)
         else:
             for i in range(pool.begin[item], pool.end[item]):
                 if pool.next[i] < pool.start[i + 1]:
                     cost = pair_cost(flat, pool.codes[i], codes)
-                    push(front, -cost, pool.records[pool.next[i]], ~i, 0)
+                    push(front, -cost, pool.records[pool.next[i]], ~i, ZERO)
 
 
 @njit(cache=True, nogil=True)
@@ -383,7 +387,7 @@ def pair_cost(flat: FlatSpace, codes: Codes, other: Codes) -> int:
 def start_search(front: Frontier) -> None:
     """An empty class: everything is still to be priced."""
     front.size[0] = 0
-    push(front, 0, 0, 0, -1)
+    push(front, ZERO, ZERO, ZERO, STALE)
 
 
 @njit(cache=True, nogil=True)

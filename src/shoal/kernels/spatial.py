@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.rules import FlatRules, class_deficit
+from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
+from shoal.policy import FlatRules
 
 
 class Records(NamedTuple):

@@ -9,14 +9,13 @@ from shoal.measures.loss import measure
 from shoal.policy import Policy
 from shoal.refine.il_optimization import il_optimization
 from shoal.reproduce import Line, Progress, judged
+from shoal.reproduce.incremental import experiments
 
 
 def run(quick: bool, progress: Progress) -> list[Line]:
     """The three printed numbers, the break that the paper finds, and the experiments' claims."""
     lines = example()
     progress(0.1)
-    from shoal.reproduce.incremental import experiments
-
     return lines + experiments(quick, progress)
 
 

@@ -1,0 +1,610 @@
+"""Loops behind `shoal.measures.bounds`: cells, windows inside cells, the dual ascent and its certificate.
+
+A *point* is a distinct tuple of codes with its number of records. A *cell* is a list of points that share one
+state of every attribute but the *window* attribute; its points are ordered by their position on that axis, so the
+boxes of the cell are its runs of points.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+class Demand(NamedTuple):
+    """What a box must hold: k records, and p[i] different values of rule i, coded value_offset[i] … onwards."""
+
+    k: int
+    value_start: Ints
+    values: Ints32
+    value_rule: Ints32
+    p: Ints
+
+
+class Cells(NamedTuple):
+    """Cells by ascending loss; cell c has points[start[c]:start[c+1]].
+
+    `reach` of a place in `points` is the first place whose run from there meets the demand (start[c+1] if none does).
+    """
+
+    start: Ints
+    points: Ints32
+    loss: Floats
+    reach: Ints32
+
+
+class Axis(NamedTuple):
+    """The window attribute: the slot of each point, and where the values of a slot end (near) and begin (far).
+
+    The loss of a run from slot a to slot b is `weight` times far[b] - near[a], never below 0 or above 1.
+    """
+
+    slot: Ints32
+    near: Floats
+    far: Floats
+    weight: float
+
+
+class Scratch(NamedTuple):
+    """Working memory of the ascent: two lists of the largest u, and per slot its list and first and last place."""
+
+    base: Floats
+    work: Floats
+    top: NDArray[np.float64]
+    held: Ints
+    place: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def count_refined(
+    start: Ints, points: Ints32, size: Ints, code: Ints32, state_start: Ints, states: Ints32, width: int, k: int
+) -> tuple[int, int]:
+    """How many cells and places `refine` would give."""
+    records = np.zeros(width, dtype=np.int64)
+    members = np.zeros(width, dtype=np.int64)
+    cells, places = 0, 0
+    for c in range(len(start) - 1):
+        for i in range(start[c], start[c + 1]):
+            point = points[i]
+            for j in range(state_start[code[point]], state_start[code[point] + 1]):
+                records[states[j]] += size[point]
+                members[states[j]] += 1
+        for i in range(start[c], start[c + 1]):
+            point = points[i]
+            for j in range(state_start[code[point]], state_start[code[point] + 1]):
+                state = states[j]
+                if records[state] >= k:
+                    cells += 1
+                    places += members[state]
+                records[state] = 0
+                members[state] = 0
+    return cells, places
+
+
+@njit(cache=True, nogil=True)
+def refine(
+    start: Ints,
+    points: Ints32,
+    loss: Floats,
+    size: Ints,
+    code: Ints32,
+    state_start: Ints,
+    states: Ints32,
+    state_loss: Floats,
+    k: int,
+    cells: int,
+    places: int,
+) -> tuple[Ints, Ints32, Floats]:
+    """Split every cell by the states of one more attribute; parts with fewer than k records are left out."""
+    width = len(state_loss)
+    records = np.zeros(width, dtype=np.int64)
+    members = np.zeros(width, dtype=np.int64)
+    place = np.zeros(width, dtype=np.int64)
+    new_start = np.zeros(cells + 1, dtype=np.int64)
+    new_points = np.empty(places, dtype=np.int32)
+    new_loss = np.empty(cells)
+    cell, used = 0, 0
+    for c in range(len(start) - 1):
+        for i in range(start[c], start[c + 1]):
+            point = points[i]
+            for j in range(state_start[code[point]], state_start[code[point] + 1]):
+                records[states[j]] += size[point]
+                members[states[j]] += 1
+                place[states[j]] = -1
+        for i in range(start[c], start[c + 1]):
+            point = points[i]
+            for j in range(state_start[code[point]], state_start[code[point] + 1]):
+                state = states[j]
+                if records[state] < k:
+                    continue
+                if place[state] < 0:
+                    place[state] = used
+                    used += members[state]
+                    new_start[cell + 1] = used
+                    new_loss[cell] = loss[c] + state_loss[state]
+                    cell += 1
+                new_points[place[state]] = point
+                place[state] += 1
+        for i in range(start[c], start[c + 1]):
+            point = points[i]
+            for j in range(state_start[code[point]], state_start[code[point] + 1]):
+                records[states[j]] = 0
+                members[states[j]] = 0
+    return new_start, new_points, new_loss
+
+
+@njit(cache=True, nogil=True)
+def fingerprints(start: Ints, points: Ints32, random: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A number per cell that is equal for equal lists of points."""
+    result = np.zeros(len(start) - 1, dtype=np.uint64)
+    for c in range(len(start) - 1):
+        total = np.uint64(0)
+        for i in range(start[c], start[c + 1]):
+            total += random[points[i]]
+        result[c] = total
+    return result
+
+
+@njit(cache=True, nogil=True)
+def keep_cheapest(start: Ints, points: Ints32, prints: NDArray[np.uint64], order: Ints) -> NDArray[np.bool_]:
+    """Which cells to keep so that equal lists occur once; `order` sorts by fingerprint, then loss."""
+    keep = np.ones(len(order), dtype=np.bool_)
+    leader = -1
+    for c in order:
+        if leader >= 0 and prints[c] == prints[leader] and _same(start, points, c, leader):
+            keep[c] = False
+        else:
+            leader = c
+    return keep
+
+
+@njit(cache=True, nogil=True)
+def _same(start: Ints, points: Ints32, c: int, other: int) -> bool:
+    length = start[c + 1] - start[c]
+    if start[other + 1] - start[other] != length:
+        return False
+    for i in range(length):  # noqa: SIM110 - compiled
+        if points[start[c] + i] != points[start[other] + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def select_cells(start: Ints, points: Ints32, chosen: Ints) -> tuple[Ints, Ints32]:
+    """The chosen cells in the given order."""
+    new_start = np.zeros(len(chosen) + 1, dtype=np.int64)
+    for i in range(len(chosen)):
+        new_start[i + 1] = new_start[i] + start[chosen[i] + 1] - start[chosen[i]]
+    new_points = np.empty(new_start[-1], dtype=np.int32)
+    for i in range(len(chosen)):
+        new_points[new_start[i] : new_start[i + 1]] = points[start[chosen[i]] : start[chosen[i] + 1]]
+    return new_start, new_points
+
+
+@njit(cache=True, nogil=True)
+def find_reach(start: Ints, points: Ints32, size: Ints, demand: Demand) -> Ints32:
+    """For each place the first place such that the run between them meets the demand."""
+    reach = np.empty(len(points), dtype=np.int32)
+    counts = np.zeros(len(demand.value_rule), dtype=np.int64)
+    lacking = demand.p.copy()
+    for c in range(len(start) - 1):
+        end = start[c + 1]
+        records, unmet, right = 0, 0, start[c]
+        for rule in range(len(lacking)):
+            unmet += lacking[rule] > 0
+        for left in range(start[c], end):
+            while right < end and (records < demand.k or unmet > 0):
+                point = points[right]
+                records += size[point]
+                for j in range(demand.value_start[point], demand.value_start[point + 1]):
+                    value = demand.values[j]
+                    counts[value] += 1
+                    if counts[value] == 1:
+                        rule = demand.value_rule[value]
+                        lacking[rule] -= 1
+                        unmet -= lacking[rule] == 0
+                right += 1
+            good = records >= demand.k and unmet == 0
+            reach[left] = right - 1 if good else end
+            point = points[left]
+            records -= size[point]
+            for j in range(demand.value_start[point], demand.value_start[point + 1]):
+                value = demand.values[j]
+                counts[value] -= 1
+                if counts[value] == 0:
+                    rule = demand.value_rule[value]
+                    lacking[rule] += 1
+                    unmet += lacking[rule] == 1
+    return reach
+
+
+@njit(cache=True, nogil=True)
+def _span(axis: Axis, left: int, right: int) -> float:
+    return axis.weight * min(max(axis.far[right] - axis.near[left], 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True)
+def cell_bound(cells: Cells, axis: Axis, points: int) -> Floats:
+    """Per point the loss of the cheapest box that holds it and meets the demand."""
+    bound = np.full(points, np.inf)
+    longest = 0
+    for c in range(len(cells.start) - 1):
+        longest = max(longest, cells.start[c + 1] - cells.start[c])
+    queue = np.empty(longest, dtype=np.int64)
+    price = np.empty(longest)
+    for c in range(len(cells.start) - 1):
+        first, end = cells.start[c], cells.start[c + 1]
+        head, tail, closed = 0, 0, -1
+        for i in range(first, end):
+            here = axis.slot[cells.points[i]]
+            # Runs [j, reach[j]] have both ends ascending: those that hold i are a queue, cheapest in front.
+            if cells.reach[i] < end:
+                cost = _span(axis, here, axis.slot[cells.points[cells.reach[i]]])
+                while tail > head and price[tail - 1] >= cost:
+                    tail -= 1
+                queue[tail] = i
+                price[tail] = cost
+                tail += 1
+            while head < tail and cells.reach[queue[head]] < i:
+                head += 1
+            best = price[head] if head < tail else np.inf
+            # … and the shortest good run that ends with i.
+            while closed + 1 <= i - first and cells.reach[first + closed + 1] <= i:
+                closed += 1
+            if closed >= 0:
+                best = min(best, _span(axis, axis.slot[cells.points[first + closed]], here))
+            best += cells.loss[c]
+            if best < bound[cells.points[i]]:
+                bound[cells.points[i]] = best
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def invert(cells: Cells, points: int) -> tuple[Ints, Ints32, Ints32]:
+    """The cells of each point by ascending loss, and its place in them."""
+    begin_of = np.zeros(points + 1, dtype=np.int64)
+    for i in range(len(cells.points)):
+        begin_of[cells.points[i] + 1] += 1
+    for point in range(points):
+        begin_of[point + 1] += begin_of[point]
+    used = begin_of[:-1].copy()
+    cell_of = np.empty(len(cells.points), dtype=np.int32)
+    place_of = np.empty(len(cells.points), dtype=np.int32)
+    for c in range(len(cells.start) - 1):
+        for i in range(cells.start[c], cells.start[c + 1]):
+            point = cells.points[i]
+            cell_of[used[point]] = c
+            place_of[used[point]] = i
+            used[point] += 1
+    return begin_of, cell_of, place_of
+
+
+@njit(cache=True, nogil=True)
+def top_sums(cells: Cells, size: Ints, u: Floats, k: int, sums: Floats, least: Floats) -> None:
+    """Per cell the sum of its k largest u (records, not points) and the smallest of them."""
+    top = np.empty(k)
+    for c in range(len(cells.start) - 1):
+        used = 0
+        for i in range(cells.start[c], cells.start[c + 1]):
+            point = cells.points[i]
+            used = insert(top, used, k, u[point], size[point])
+        total = 0.0
+        for j in range(used):
+            total += top[j]
+        sums[c] = total
+        least[c] = top[used - 1] if used == k else 0.0
+
+
+@njit(cache=True, nogil=True)
+def insert(top: Floats, used: int, most: int, value: float, copies: int) -> int:
+    """Put copies of a value into a descending list of at most `most` numbers; returns how many it holds now."""
+    if used == most and (most == 0 or value <= top[used - 1]):
+        return used
+    place = used
+    while place > 0 and top[place - 1] < value:
+        place -= 1
+    added = min(copies, most - place)
+    moved_to = min(most, used + added)
+    for j in range(moved_to - 1, place + added - 1, -1):
+        top[j] = top[j - added]
+    for j in range(place, place + added):
+        top[j] = value
+    return moved_to
+
+
+@njit(cache=True, nogil=True)
+def ascend(
+    cells: Cells,
+    axis: Axis,
+    size: Ints,
+    k: int,
+    begin_of: Ints,
+    cell_of: Ints32,
+    place_of: Ints32,
+    ceiling: Floats,
+    binding: Ints,
+    order: Ints,
+    fraction: float,
+    effort: int,
+    u: Floats,
+    sums: Floats,
+    least: Floats,
+    counters: Ints,
+) -> int:
+    """One pass of the dual ascent: each point in `order` moves by `fraction` towards the largest u it may have.
+
+    A point that would need more than `effort` steps is moved by what is certain without looking further; returns
+    how many those were.
+    """
+    slots = len(axis.near)
+    scratch = Scratch(
+        np.empty(k),
+        np.empty(k),
+        np.empty((slots, max(k - 1, 1))),
+        np.empty(slots, dtype=np.int64),
+        np.empty((slots, 2), dtype=np.int64),
+    )
+    short = 0
+    for point in order:
+        copies = min(size[point], k)
+        best = ceiling[point]
+        steps = effort
+        # The cell that bound the point last time most likely does so again: then the others are quickly dismissed.
+        for visit in range(begin_of[point] - 1, begin_of[point + 1]):
+            if best <= u[point]:
+                break
+            e = visit if visit >= begin_of[point] else binding[point]
+            if visit == binding[point]:
+                continue
+            c = cell_of[e]
+            counters[0] += 1
+            if k * cells.loss[c] >= sums[c] + copies * max(0.0, best - max(u[point], least[c])):
+                continue
+            counters[1] += 1
+            room, steps = _room(cells, axis, size, k, c, place_of[e], best, u, sums, least, scratch, steps, counters)
+            if room < best:
+                best = room
+                binding[point] = e
+        short += steps <= 0
+        ceiling[point] = best
+        if best <= u[point]:
+            continue
+        new = u[point] + fraction * (best - u[point])
+        for e in range(begin_of[point], begin_of[point + 1]):
+            c = cell_of[e]
+            if new > least[c]:
+                sums[c] += copies * (new - max(u[point], least[c]))
+        u[point] = new
+    return short
+
+
+@njit(cache=True, nogil=True)
+def _room(
+    cells: Cells,
+    axis: Axis,
+    size: Ints,
+    k: int,
+    c: int,
+    place: int,
+    best: float,
+    u: Floats,
+    sums: Floats,
+    least: Floats,
+    scratch: Scratch,
+    steps: int,
+    counters: Ints,
+) -> tuple[float, int]:
+    """The largest u the point at `place` may have under the boxes of one cell, or `best` if that is smaller."""
+    point = cells.points[place]
+    copies = min(size[point], k)
+    here = axis.slot[point]
+    price = cells.loss[c]
+    # A box matters only while k times its loss is below this.
+    low_u = max(u[point], least[c])
+    limit = sums[c] + copies * max(0.0, best - low_u)
+    low, high = place, place
+    while low > cells.start[c] and k * (price + _span(axis, axis.slot[cells.points[low - 1]], here)) < limit:
+        low -= 1
+    while high + 1 < cells.start[c + 1] and k * (price + _span(axis, here, axis.slot[cells.points[high + 1]])) < limit:
+        high += 1
+
+    # A box is at least as wide as its members' mean distance from here, so each may be charged its own distance
+    # instead of all of them the box's: what then remains is certain.
+    charge = k / max(k - 1, 1)
+    held = 0
+    for i in range(low, high + 1):
+        other = cells.points[i]
+        if i != place:
+            slot = axis.slot[other]
+            value = u[other] - charge * (_span(axis, slot, here) if i < place else _span(axis, here, slot))
+            if value > 0.0:
+                held = insert(scratch.work, held, k - 1, value, size[other])
+    steps -= high - low + 1
+    counters[2] += high - low + 1
+    certain = _highest(scratch.work, held, k, copies, k * price, best)
+    if certain >= best or steps <= 0:
+        return max(certain, u[point]), steps
+
+    first = axis.slot[cells.points[low]]
+    last = axis.slot[cells.points[high]]
+    for slot in range(first, last + 1):
+        scratch.held[slot] = 0
+        scratch.place[slot, 0] = -1
+        scratch.place[slot, 1] = -1
+    held = 0
+    for i in range(low, high + 1):
+        other = cells.points[i]
+        slot = axis.slot[other]
+        if scratch.place[slot, 0] < 0:
+            scratch.place[slot, 0] = i
+        scratch.place[slot, 1] = i
+        if i != place:
+            scratch.held[slot] = insert(scratch.top[slot], scratch.held[slot], k - 1, u[other], size[other])
+        held = insert(scratch.work, held, k, u[other], size[other])
+    counters[4] += high - low + 1
+    nearby = 0.0
+    for j in range(held):
+        nearby += scratch.work[j]
+    if low == cells.start[c] and high == cells.start[c + 1] - 1:
+        sums[c] = nearby
+        least[c] = scratch.work[k - 1] if held == k else 0.0
+    if nearby < sums[c]:
+        low_u = max(u[point], scratch.work[k - 1] if held == k else 0.0)
+    most = min(sums[c], nearby)
+    limit = most + copies * max(0.0, best - low_u)
+    used = 0
+    for left in range(here, first - 1, -1):
+        used = _merge(scratch.base, used, k - 1, scratch.top[left], scratch.held[left])
+        if scratch.place[left, 0] < 0:
+            continue
+        if k * (price + _span(axis, left, here)) >= limit:
+            break
+        reach = cells.reach[scratch.place[left, 0]]
+        if reach > high:
+            continue
+        held = used
+        scratch.work[:used] = scratch.base[:used]
+        for right in range(here, last + 1):
+            steps -= 1
+            counters[3] += 1
+            if right != here:
+                held = _merge(scratch.work, held, k - 1, scratch.top[right], scratch.held[right])
+            if scratch.place[right, 1] < reach:
+                continue
+            cost = k * (price + _span(axis, left, right))
+            if cost >= limit:
+                break
+            best = _highest(scratch.work, held, k, copies, cost, best)
+            limit = most + copies * max(0.0, best - low_u)
+        if steps <= 0:
+            return min(best, max(u[point], certain)), 0
+    return best, steps
+
+
+@njit(cache=True, nogil=True)
+def _merge(top: Floats, used: int, most: int, others: Floats, count: int) -> int:
+    for j in range(count):
+        if used == most and others[j] <= top[used - 1]:
+            break
+        used = insert(top, used, most, others[j], 1)
+    return used
+
+
+@njit(cache=True, nogil=True)
+def _highest(others: Floats, held: int, k: int, copies: int, cost: float, best: float) -> float:
+    """The largest x ≤ best such that `copies` records at x and the k - 1 largest others obey the box.
+
+    With j of the copies among the k largest, the rest there are the k - j largest others.
+    """
+    rest, taken = cost, 0
+    for own in range(copies, 0, -1):
+        while taken < held and taken < k - own:
+            rest -= others[taken]
+            taken += 1
+        if rest < best * own:
+            best = rest / own
+    return best
+
+
+@njit(cache=True, nogil=True)
+def worst_boxes(
+    cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, sums: Floats
+) -> tuple[Floats, Ints32, Ints32, Ints32, Floats]:
+    """The boxes that u breaks: a factor per point that mends all of them, and the worst box of each cell.
+
+    Multiplied by its factor, no point keeps more than the fraction of u that any of its boxes allows.
+    """
+    slots = len(axis.near)
+    top = np.empty((slots, k))
+    held = np.zeros(slots, dtype=np.int64)
+    place = np.empty((slots, 2), dtype=np.int64)
+    work = np.empty(k)
+    ratio = np.empty(slots)
+    allowed = np.empty(slots)
+    factor = np.ones(len(u))
+    count = 0
+    for c in range(len(sums)):
+        count += sums[c] > k * cells.loss[c]
+    cell = np.empty(count, dtype=np.int32)
+    ends = np.empty((count, 2), dtype=np.int32)
+    excess = np.zeros(count)
+    found = 0
+    for c in range(len(sums)):
+        if sums[c] <= k * cells.loss[c]:
+            continue
+        first = axis.slot[cells.points[cells.start[c]]]
+        last = axis.slot[cells.points[cells.start[c + 1] - 1]]
+        held[first : last + 1] = 0
+        place[first : last + 1, :] = -1
+        allowed[first : last + 1] = 1.0
+        for i in range(cells.start[c], cells.start[c + 1]):
+            point = cells.points[i]
+            slot = axis.slot[point]
+            held[slot] = insert(top[slot], held[slot], k, u[point], size[point])
+            if place[slot, 0] < 0:
+                place[slot, 0] = i
+            place[slot, 1] = i
+        worst = 0.0
+        for left in range(first, last + 1):
+            if place[left, 0] < 0:
+                continue
+            reach = cells.reach[place[left, 0]]
+            if reach >= cells.start[c + 1]:
+                break
+            used, end = 0, left
+            for right in range(left, last + 1):
+                end = right
+                ratio[right] = 1.0
+                if place[right, 0] < 0:
+                    continue
+                cost = k * (cells.loss[c] + _span(axis, left, right))
+                if cost >= sums[c]:
+                    break
+                used = _merge(work, used, k, top[right], held[right])
+                if place[right, 1] < reach:
+                    continue
+                total = 0.0
+                for j in range(used):
+                    total += work[j]
+                if total > cost:
+                    ratio[right] = cost / total
+                    if total - cost > worst:
+                        worst = total - cost
+                        ends[found, 0] = place[left, 0]
+                        ends[found, 1] = place[right, 1]
+            lowest = 1.0
+            for slot in range(end, left - 1, -1):
+                lowest = min(lowest, ratio[slot])
+                allowed[slot] = min(allowed[slot], lowest)
+        if worst > 0.0:
+            cell[found] = c
+            excess[found] = worst
+            found += 1
+            for i in range(cells.start[c], cells.start[c + 1]):
+                point = cells.points[i]
+                factor[point] = min(factor[point], allowed[axis.slot[point]])
+    return factor, cell[:found], ends[:found, 0], ends[:found, 1], excess[:found]
+
+
+@njit(cache=True, nogil=True)
+def heaviest(cells: Cells, size: Ints, k: int, u: Floats, first: int, last: int) -> tuple[Ints, Ints]:
+    """The points with the k largest u between two places, and how many records of each."""
+    chosen = np.argsort(-u[cells.points[first : last + 1]])[:k]
+    points = np.empty(len(chosen), dtype=np.int64)
+    copies = np.empty(len(chosen), dtype=np.int64)
+    records, count = 0, 0
+    for i in chosen:
+        if records == k:
+            break
+        points[count] = cells.points[first + i]
+        copies[count] = min(size[points[count]], k - records)
+        records += copies[count]
+        count += 1
+    return points[:count], copies[:count]

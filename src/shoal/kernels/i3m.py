@@ -1,0 +1,387 @@
+"""Records that come and go in classes: joining the best class, leaving one, and 004's split of a class of 2k.
+
+The members of a class are a linked list through its records. Whatever changes a class also brings its state, its losses
+and its place in the index (`kernels/class_index.py`) up to date.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shoal.kernels.class_index import (
+    HEAD,
+    LEAF,
+    NEVER,
+    NOBODY,
+    NODES,
+    SIZE,
+    Groups,
+    Heap,
+    Index,
+    appraise,
+    best_class,
+    build,
+    enter,
+    helper,
+    leave,
+    pull_up,
+    sort_by,
+)
+from shoal.kernels.space import SET, TICKS, FlatSpace, begin, join, joined_loss, loss, range_loss
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Columns of `Records.link`, one row a record.
+CLASS, NEXT, PREVIOUS = range(3)
+# Columns of a survey, one row an attribute: the smallest code, how many records have it, the first of them, and the code
+# after it; the same from above.
+LOW, LOWS, LOW_AT, SECOND_LOW, HIGH, HIGHS, HIGH_AT, SECOND_HIGH = range(8)
+NODES_A_CLASS = 24
+
+
+class Records(NamedTuple):
+    """The codes of all records; `link` has the class of each (NOBODY: in none) and its neighbours in that class."""
+
+    codes: NDArray[np.int32]
+    link: NDArray[np.int32]
+
+
+def make_groups(flat: FlatSpace, classes: int) -> Groups:
+    """Room for so many classes, all empty."""
+    return Groups(
+        state=np.zeros((classes, int(flat.slot[-1])), dtype=np.int64),
+        loss=np.zeros((classes, len(flat.kind) + 1)),
+        info=np.full((classes, 3), (0, NOBODY, NOBODY), dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def settle(flat: FlatSpace, index: Index, groups: Groups, records: Records, classes: int) -> None:
+    """Lists, states, losses and the index of so many classes, from the classes of the records."""
+    thread(records, groups)
+    filled = 0
+    order = np.empty(classes, dtype=np.int64)
+    for c in range(classes):
+        if groups.info[c, SIZE] > 0:
+            tighten(flat, groups, records, c)
+            order[filled] = c
+            filled += 1
+    build(flat, index, groups, order[:filled])
+
+
+@helper
+def thread(records: Records, groups: Groups) -> None:
+    """Sizes and lists of members from the classes of the records; the newest record comes first."""
+    for c in range(len(groups.info)):
+        groups.info[c, SIZE], groups.info[c, HEAD] = 0, NOBODY
+    for row in range(len(records.link)):
+        if records.link[row, CLASS] != NOBODY:
+            hook(records, groups, row, records.link[row, CLASS])
+
+
+@helper
+def hook(records: Records, groups: Groups, row: int, c: int) -> None:
+    """Put a record at the head of a class's list."""
+    head = groups.info[c, HEAD]
+    records.link[row, CLASS], records.link[row, NEXT], records.link[row, PREVIOUS] = c, head, NOBODY
+    if head != NOBODY:
+        records.link[head, PREVIOUS] = row
+    groups.info[c, HEAD] = row
+    groups.info[c, SIZE] += 1
+
+
+@helper
+def unhook(records: Records, groups: Groups, row: int) -> None:
+    """Take a record out of its class's list."""
+    c, after, before = records.link[row]
+    if before != NOBODY:
+        records.link[before, NEXT] = after
+    else:
+        groups.info[c, HEAD] = after
+    if after != NOBODY:
+        records.link[after, PREVIOUS] = before
+    records.link[row, CLASS] = NOBODY
+    groups.info[c, SIZE] -= 1
+
+
+@njit(cache=True, nogil=True)
+def members_of(records: Records, groups: Groups, c: int) -> Ints:
+    """The records of a class, ascending."""
+    rows, keys = np.empty(groups.info[c, SIZE], dtype=np.int64), np.zeros(groups.info[c, SIZE])
+    row = groups.info[c, HEAD]
+    for i in range(len(rows)):
+        rows[i] = row
+        row = records.link[row, NEXT]
+    sort_by(keys, rows)
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def members_of_all(records: Records, groups: Groups, classes: Ints) -> Ints:
+    """The records of several classes, class by class."""
+    total = 0
+    for c in classes:
+        total += groups.info[c, SIZE]
+    rows, at = np.empty(total, dtype=np.int64), 0
+    for c in classes:
+        for row in members_of(records, groups, c):
+            rows[at] = row
+            at += 1
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def attach(flat: FlatSpace, index: Index, groups: Groups, records: Records, row: int, c: int) -> None:
+    """A record joins a class that is in the index."""
+    hook(records, groups, row, c)
+    join(flat, groups.state[c], records.codes[row])
+    appraise(flat, groups, c)
+    pull_up(flat, index, groups, groups.info[c, LEAF])
+
+
+@helper
+def tighten(flat: FlatSpace, groups: Groups, records: Records, c: int) -> None:
+    """The state of a class from its records."""
+    row = groups.info[c, HEAD]
+    begin(flat, groups.state[c], records.codes[row])
+    row = records.link[row, NEXT]
+    while row != NOBODY:
+        join(flat, groups.state[c], records.codes[row])
+        row = records.link[row, NEXT]
+    appraise(flat, groups, c)
+
+
+@njit(cache=True, nogil=True)
+def detach(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows: Ints) -> None:
+    """Records leave their classes; a class without records leaves the index."""
+    touched, keys = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows))
+    for i in range(len(rows)):
+        touched[i] = records.link[rows[i], CLASS]
+        unhook(records, groups, rows[i])
+    sort_by(keys, touched)
+    for i in range(len(touched)):
+        c = touched[i]
+        if i > 0 and c == touched[i - 1]:
+            continue
+        if groups.info[c, SIZE] == 0:
+            leave(flat, index, groups, c)
+        else:
+            tighten(flat, groups, records, c)
+            pull_up(flat, index, groups, groups.info[c, LEAF])
+
+
+@njit(cache=True, nogil=True)
+def found(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows: Ints, c: int, leaf: int) -> None:
+    """An unused class is made of records that are in none, in the neighbourhood of a leaf."""
+    groups.info[c, SIZE], groups.info[c, HEAD] = 0, NOBODY
+    for row in rows:
+        hook(records, groups, row, c)
+    tighten(flat, groups, records, c)
+    enter(flat, index, groups, c, leaf)
+
+
+@njit(cache=True, nogil=True)
+def disband(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: int) -> Ints:
+    """A class leaves the index and lets its records go; they are returned, ascending."""
+    rows = members_of(records, groups, c)
+    leave(flat, index, groups, c)
+    for row in rows:
+        unhook(records, groups, row)
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def place_all(
+    flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap,
+    rows: Ints, start: int, used: Ints, k: int, splits: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Records from `start` on join their best class one after the other; classes of 2k are split if `splits`.
+
+    Stops after a record whose class should be split and cannot be here (no room, or not ours to split), and says where
+    it stopped and which class that is; also before a record that finds no class at all.
+    """
+    state = np.empty(flat.slot[-1], dtype=np.int64)
+    for i in range(start, len(rows)):
+        begin(flat, state, records.codes[rows[i]])
+        c = best_class(flat, index, groups, heap, state, 1)
+        if c == NOBODY:
+            return i, NOBODY
+        attach(flat, index, groups, records, rows[i], c)
+        if groups.info[c, SIZE] >= 2 * k:
+            if not splits or not has_room(index, groups, used, groups.info[c, SIZE] // k):
+                return i + 1, c
+            split_class(flat, index, groups, records, used, c, k)
+    return len(rows), NOBODY
+
+
+@helper
+def has_room(index: Index, groups: Groups, used: Ints, classes: int) -> bool:
+    """Whether so many more classes certainly fit."""
+    return used[0] + classes <= len(groups.info) and index.top[NODES] + classes * NODES_A_CLASS <= len(index.info)
+
+
+@njit(cache=True, nogil=True)
+def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, k: int) -> None:
+    """Cut k records after k off a class until fewer than 2k are left (SPEC §4.17)."""
+    rows = members_of(records, groups, c)
+    alike = groups.loss[c, len(flat.kind)] == 0.0
+    while len(rows) >= 2 * k:
+        if alike:
+            # No record costs anything anywhere, and ties go to the first records.
+            chosen, rows = rows[:k], rows[k:]
+        else:
+            moved = choose_half(flat, records.codes, rows, k)
+            chosen, rest, at = np.empty(k, dtype=np.int64), np.empty(len(rows) - k, dtype=np.int64), 0
+            for i in range(len(rows)):
+                if moved[i]:
+                    chosen[at] = rows[i]
+                    at += 1
+                else:
+                    rest[i - at] = rows[i]
+            rows = rest
+        for row in chosen:
+            unhook(records, groups, row)
+        found(flat, index, groups, records, chosen, used[0], groups.info[c, LEAF])
+        used[0] += 1
+    tighten(flat, groups, records, c)
+    pull_up(flat, index, groups, groups.info[c, LEAF])
+
+
+@njit(cache=True, nogil=True)
+def choose_half(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, k: int) -> NDArray[np.bool_]:
+    """Which k of the records (ascending) Split2kCluster moves to the new class (004, Figure 1)."""
+    moved = np.zeros(len(rows), dtype=np.bool_)
+    state = np.zeros(flat.slot[-1], dtype=np.int64)
+    costs = np.empty(len(rows))
+    for taken in range(k):
+        price_moves(flat, codes, rows, moved, taken, state, costs)
+        move(flat, codes, rows, moved, taken, state, int(np.argmin(costs)))
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def price_moves(
+    flat: FlatSpace,
+    codes: NDArray[np.int32],
+    rows: Ints,
+    moved: NDArray[np.bool_],
+    taken: int,
+    state: Ints,
+    costs: Floats,
+) -> None:
+    """Ticks of IL(rest without r) + IL(new with r) for every record r of the rest; infinite for those that have moved.
+
+    `state` is that of the `taken` records in the new class. Most records lie inside the ends of every attribute, so that
+    the rest would lose as much without them; the few others are marked and looked at closely.
+    """
+    d = len(flat.kind)
+    survey, counts = np.empty((d, 8), dtype=np.int64), np.empty(len(flat.set_loss), dtype=np.int64)
+    extreme = np.zeros(len(rows), dtype=np.bool_)
+    take_stock(flat, codes, rows, moved, survey, counts, extreme)
+    whole = 0.0
+    for a in range(d):
+        whole += rest_loss(flat, survey, counts, a, -1)
+    for i in range(len(rows)):
+        costs[i] = np.inf
+        if moved[i]:
+            continue
+        rest, new = whole, 0.0
+        if extreme[i]:
+            rest = 0.0
+            for a in range(d):
+                rest += rest_loss(flat, survey, counts, a, codes[rows[i], a])
+        if taken > 0:
+            new = joined_loss(flat, state, codes[rows[i]])
+        costs[i] = np.rint(((len(rows) - taken - 1) * rest + (taken + 1) * new) * TICKS)
+
+
+@helper
+def move(
+    flat: FlatSpace,
+    codes: NDArray[np.int32],
+    rows: Ints,
+    moved: NDArray[np.bool_],
+    taken: int,
+    state: Ints,
+    chosen: int,
+) -> None:
+    """One record of the rest joins the new class."""
+    moved[chosen] = True
+    if taken == 0:
+        begin(flat, state, codes[rows[chosen]])
+    else:
+        join(flat, state, codes[rows[chosen]])
+
+
+@njit(cache=True, nogil=True)
+def price_loans(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, state: Ints, size: int, costs: Floats) -> None:
+    """Ticks that the total loss rises by when one of these records, which are a class, moves to another of this state."""
+    nobody = np.zeros(len(rows), dtype=np.bool_)
+    price_moves(flat, codes, rows, nobody, size, state, costs)
+    whole = state.copy()
+    begin(flat, whole, codes[rows[0]])
+    for row in rows:
+        join(flat, whole, codes[row])
+    paid = np.rint((len(rows) * loss(flat, whole) + size * loss(flat, state)) * TICKS)
+    for i in range(len(rows)):
+        costs[i] -= paid
+
+
+@helper
+def take_stock(
+    flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, moved: NDArray[np.bool_],
+    survey: Ints, counts: Ints, extreme: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Survey the records that have not moved: ends of ranges, members of sets, and who alone holds one of them."""
+    for i in range(len(counts)):
+        counts[i] = 0
+    for i in range(len(rows)):
+        extreme[i] = False
+    for a in range(len(flat.kind)):
+        own = survey[a]
+        own[LOW], own[SECOND_LOW], own[HIGH], own[SECOND_HIGH] = NEVER, NEVER, -1, -1
+        own[LOWS], own[HIGHS], own[LOW_AT], own[HIGH_AT] = 0, 0, 0, 0
+        for i in range(len(rows)):
+            if moved[i]:
+                continue
+            code = np.int64(codes[rows[i], a])
+            if flat.kind[a] == SET:
+                # LOWS is the number of different members.
+                own[LOWS] += counts[flat.start[a] + code] == 0
+                counts[flat.start[a] + code] += 1
+                continue
+            if code < own[LOW]:
+                own[LOW], own[LOWS], own[LOW_AT], own[SECOND_LOW] = code, 1, i, own[LOW]
+            elif code == own[LOW]:
+                own[LOWS] += 1
+            elif code < own[SECOND_LOW]:
+                own[SECOND_LOW] = code
+            if code > own[HIGH]:
+                own[HIGH], own[HIGHS], own[HIGH_AT], own[SECOND_HIGH] = code, 1, i, own[HIGH]
+            elif code == own[HIGH]:
+                own[HIGHS] += 1
+            elif code > own[SECOND_HIGH]:
+                own[SECOND_HIGH] = code
+        if flat.kind[a] != SET:
+            extreme[own[LOW_AT]] |= own[LOWS] == 1
+            extreme[own[HIGH_AT]] |= own[HIGHS] == 1
+        else:
+            for i in range(len(rows)):
+                extreme[i] |= not moved[i] and counts[flat.start[a] + codes[rows[i], a]] == 1
+
+
+@helper
+def rest_loss(flat: FlatSpace, survey: Ints, counts: Ints, a: int, code: int) -> float:
+    """Loss of an attribute of the surveyed records when one with this code has gone; with code -1, of all of them."""
+    own = survey[a]
+    if flat.kind[a] == SET:
+        alone = code >= 0 and counts[flat.start[a] + code] == 1
+        return flat.set_loss[flat.start[a] + own[LOWS] - alone]
+    lo = own[SECOND_LOW] if code == own[LOW] and own[LOWS] == 1 else own[LOW]
+    hi = own[SECOND_HIGH] if code == own[HIGH] and own[HIGHS] == 1 else own[HIGH]
+    return range_loss(flat, a, lo, hi)

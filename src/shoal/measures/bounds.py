@@ -1,0 +1,255 @@
+"""A proven lower bound on the loss of every partition that satisfies a policy.
+
+**Theorem.** Let F be a family of boxes such that every class C that satisfies the policy lies in some box B of F with
+loss(B) ≤ loss(C). Let u ≥ 0 be a number per record such that for every B in F that could hold a good class (at least k
+records, and p different values where the policy asks for them) the k largest u in B sum to at most k·loss(B). Then Σ u is at
+most the total loss of any partition into good classes.
+
+*Proof.* A good class C has at least k records, so its u sum to at most |C|/k times its k largest u, hence at most |C|/k times
+the k largest u in its box B, hence at most |C|·loss(B) ≤ |C|·loss(C). Add over the classes. ∎
+
+The family: for a taxonomy every node, for the *window* attribute (the number with most values) every range of values, for other
+numbers every range of a few bins, its loss measured between the bins' inner ends, and for categories without a taxonomy one
+value at no loss or any number of values at the loss of two: each of these is at most the loss of the class, as F demands.
+
+The *cell bound* gives each record the loss of the cheapest box that holds it and a good class. *Dual ascent* starts there and
+moves each u towards the largest value its boxes allow. What comes out is scaled back where a box is broken, so that it is
+feasible whatever the ascent did; `check_certificate` tests every box again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import UnsupportedError
+from shoal.measures.conditions import distinct_demands
+from shoal.policy import Rules
+from shoal.space import Interval, Set, Space, Tree
+
+if TYPE_CHECKING:
+    from shoal.kernels.bounds import Axis, Cells, Demand
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Ranges of so many bins stand for the ranges of a number that is not the window attribute.
+BINS = 5
+STEPS = (0.3, 0.3, 0.3, 0.3, 1.0)
+MOST_PLACES = 80_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A lower bound: `total` over all records, `mean` per cell of the table, `u` per record (the certificate)."""
+
+    total: float
+    mean: float
+    u: Floats
+
+
+def loss_bound(
+    codes: NDArray[np.int32], space: Space, rules: Rules, *, effort: Literal["quick", "full"] = "quick"
+) -> Bound:
+    """No partition that satisfies the rules loses less than this. `quick` is the cell bound, `full` adds the dual ascent."""
+    from shoal.kernels import bounds as kernel
+
+    family = _family(codes, space, rules)
+    u = kernel.cell_bound(family.cells, family.axis, len(family.size))
+    u[~np.isfinite(u)] = 0.0
+    if effort == "full":
+        u = _ascended(family, u)
+    u = _mended(family, u)
+    per_record = u[family.of_record]
+    total = float(per_record.sum())
+    weight = float(space.weights.sum())
+    return Bound(total, total / (len(codes) * weight) if weight else 0.0, per_record)
+
+
+def check_certificate(codes: NDArray[np.int32], space: Space, rules: Rules, u: Floats) -> bool:
+    """Whether u obeys every box of the family: a separate walk over all boxes, without any of the ascent's shortcuts."""
+    family = _family(codes, space, rules)
+    highest = np.full(len(family.size), -np.inf)
+    np.maximum.at(highest, family.of_record, u)
+    if (u < -1e-12).any():
+        return False
+    factor = _factors(family, highest)
+    return bool((factor >= 1 - 1e-9).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    cells: Cells
+    axis: Axis
+    size: Ints
+    k: int
+    of_record: Ints
+
+
+def _family(codes: NDArray[np.int32], space: Space, rules: Rules) -> _Family:
+    """Distinct tuples along the window attribute, and the cells that the other attributes' states make of them."""
+    from shoal.kernels import bounds as kernel
+
+    k = rules.k
+    points, of_record = np.unique(codes, axis=0, return_inverse=True)
+    of_record = of_record.ravel().astype(np.int64)
+    size = np.bincount(of_record, minlength=len(points)).astype(np.int64)
+    window = _window(space, points)
+    slots = points[:, window].astype(np.int32) if window >= 0 else np.zeros(len(points), dtype=np.int32)
+    axis = _axis(space, window, slots)
+    start = np.array([0, len(points)], dtype=np.int64)
+    members = np.argsort(slots, kind="stable").astype(np.int32)
+    loss = np.zeros(1)
+    random = np.random.default_rng(0).integers(0, 2**63, len(points), dtype=np.uint64)
+    others = [a for a in range(len(space.domains)) if a != window]
+    for a in sorted(others, key=lambda a: len(np.unique(points[:, a]))):
+        first, states, losses = _states(space, a, points[:, a])
+        code = np.ascontiguousarray(points[:, a], dtype=np.int32)
+        cells, places = kernel.count_refined(start, members, size, code, first, states, len(losses), k)
+        if places > MOST_PLACES:
+            raise UnsupportedError(
+                "The lower bound looks at every box of the table, and this one has too many; "
+                "ask for it on fewer quasi-identifiers or on a sample."
+            )
+        start, members, loss = kernel.refine(start, members, loss, size, code, first, states, losses, k, cells, places)
+        prints = kernel.fingerprints(start, members, random)
+        kept = np.flatnonzero(kernel.keep_cheapest(start, members, prints, np.lexsort((loss, prints))))
+        kept = kept[np.argsort(loss[kept], kind="stable")]
+        start, members = kernel.select_cells(start, members, kept)
+        loss = loss[kept]
+    reach = kernel.find_reach(start, members, size, _demand(rules, of_record, len(points), k))
+    return _Family(kernel.Cells(start, members, loss, reach), axis, size, k, of_record)
+
+
+def _window(space: Space, points: NDArray[np.int32]) -> int:
+    numbers = [a for a, domain in enumerate(space.domains) if isinstance(domain, Interval)]
+    return max(numbers, key=lambda a: (len(np.unique(points[:, a])), -a), default=-1)
+
+
+def _axis(space: Space, window: int, slots: NDArray[np.int32]) -> Axis:
+    """Positions on the window attribute; missing lies where no number is further from it than the whole range."""
+    from shoal.kernels.bounds import Axis
+
+    if window < 0:
+        return Axis(slots, np.zeros(1), np.zeros(1), 0.0)
+    domain = space.domains[window]
+    if not isinstance(domain, Interval):
+        raise UnsupportedError("the window attribute has to be a number.")
+    places = (domain.values - domain.values[0]) / domain.width if domain.width > 0 else np.zeros(len(domain.values))
+    if domain.has_missing:
+        places = np.append(places, 1.0)
+    return Axis(slots, places, places, float(space.weights[window]))
+
+
+def _states(space: Space, a: int, column: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32], Floats]:
+    """Per code the states that hold it, and each state's loss; states that add no occurring value are left out."""
+    domain, weight = space.domains[a], float(space.weights[a])
+    occurring = np.unique(column)
+    holding: list[list[int]] = [[] for _ in range(domain.size)]
+    losses: list[float] = []
+
+    def state(codes: NDArray[Any], loss: float) -> None:
+        for code in codes.tolist():
+            holding[code].append(len(losses))
+        losses.append(weight * loss)
+
+    if isinstance(domain, Tree):
+        node_losses = domain.node_losses(space.measure)
+        ends = zip(domain.taxonomy.first, domain.taxonomy.last, strict=True)
+        below = [occurring[(occurring >= first) & (occurring <= last)] for first, last in ends]
+        children: dict[int, int] = {}
+        for node in range(domain.taxonomy.nodes):
+            parent = int(domain.taxonomy.parent[node])
+            children[parent] = max(children.get(parent, 0), len(below[node]))
+        for node in range(domain.taxonomy.nodes):
+            # A node with no more values than its largest child is never cheaper than that child.
+            if len(below[node]) and len(below[node]) > children.get(node, 0):
+                state(below[node], float(node_losses[node]))
+    elif isinstance(domain, Set):
+        for code in occurring:
+            state(np.array([code]), 0.0)
+        if len(occurring) > 1:
+            state(occurring, float(domain.size_losses(space.measure)[2]))
+    else:
+        _range_states(domain, occurring, state)
+    first = np.concatenate([[0], np.cumsum([len(states) for states in holding])]).astype(np.int64)
+    return first, np.array([s for states in holding for s in states], dtype=np.int32), np.array(losses)
+
+
+def _range_states(domain: Interval, occurring: NDArray[np.int32], state: Callable[[NDArray[Any], float], None]) -> None:
+    known = occurring[occurring < domain.missing_code]
+    bins = np.array_split(known, min(BINS, max(1, len(known)))) if len(known) else []
+    for i in range(len(bins)):
+        for j in range(i, len(bins)):
+            gap = float(domain.values[bins[j][0]] - domain.values[bins[i][-1]]) if j > i else 0.0
+            state(np.concatenate(bins[i : j + 1]), max(0.0, gap) / domain.width if domain.width > 0 else 0.0)
+    if len(known) < len(occurring):
+        state(np.array([domain.missing_code]), 0.0)
+        if len(known):
+            state(occurring, 1.0)
+
+
+def _demand(rules: Rules, of_record: Ints, points: int, k: int) -> Demand:
+    """What a box must hold besides k records: p different values of each column the policy asks it of."""
+    from shoal.kernels.bounds import Demand
+
+    wanted = distinct_demands(rules)
+    values: list[list[int]] = [[] for _ in range(points)]
+    owner: list[int] = []
+    for rule, (codes, width, _) in enumerate(wanted):
+        base = len(owner)
+        owner += [rule] * width
+        known = codes >= 0
+        pairs = np.unique(of_record[known] * width + codes[known])
+        for pair in pairs.tolist():
+            values[pair // width].append(base + pair % width)
+    first = np.concatenate([[0], np.cumsum([len(v) for v in values])]).astype(np.int64)
+    return Demand(
+        k,
+        first,
+        np.array([v for own in values for v in own], dtype=np.int32),
+        np.array(owner, dtype=np.int32),
+        np.array([p for _, _, p in wanted], dtype=np.int64),
+    )
+
+
+def _ascended(family: _Family, u: Floats) -> Floats:
+    from shoal.kernels import bounds as kernel
+
+    cells, size, k = family.cells, family.size, family.k
+    begin_of, cell_of, place_of = kernel.invert(cells, len(size))
+    sums, least = np.zeros(len(cells.loss)), np.zeros(len(cells.loss))
+    binding = begin_of[:-1].copy()
+    ceiling = k * u / np.minimum(size, k)
+    u = u.copy()
+    for fraction in STEPS:
+        kernel.top_sums(cells, size, u, k, sums, least)
+        order = np.lexsort((np.arange(len(u)), u))
+        order = order[ceiling[order] > u[order] + 1e-12].astype(np.int64)
+        kernel.ascend(
+            cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, 10**9, u, sums,
+            least, np.zeros(8, dtype=np.int64),
+        )  # fmt: skip
+    return u
+
+
+def _mended(family: _Family, u: Floats) -> Floats:
+    """u scaled back until no box is broken; a hair below, so that rounding breaks none either."""
+    for _ in range(20):
+        factor = _factors(family, u)
+        if (factor >= 1).all():
+            break
+        u = u * factor
+    return np.asarray(u * (1 - 1e-12))
+
+
+def _factors(family: _Family, u: Floats) -> Floats:
+    from shoal.kernels import bounds as kernel
+
+    sums, least = np.zeros(len(family.cells.loss)), np.zeros(len(family.cells.loss))
+    kernel.top_sums(family.cells, family.size, u, family.k, sums, least)
+    return np.asarray(kernel.worst_boxes(family.cells, family.axis, family.size, family.k, u, sums)[0])

@@ -1,0 +1,130 @@
+"""The lower bound: never above the optimum, certified box by box; Conditions 1 and 2 in both forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference.bounds import optimum
+from tests.tables import adult, random_table
+
+import shoal
+from shoal.errors import UnsupportedError
+from shoal.measures.bounds import check_certificate, loss_bound
+from shoal.measures.conditions import caps, condition_1, hardest_first, max_classes_printed
+from shoal.microdata import Microdata
+from shoal.models.p_sensitive import max_classes
+from shoal.policy import Policy
+
+MEASURES = ("il", "ncp", "granularity")
+
+
+def best_of(data: Microdata, policy: Policy, measure: str) -> float:
+    space, rules = data.space(measure), data.rules(policy)  # type: ignore[arg-type]
+
+    def cost(classes: list[list[int]]) -> list[float]:
+        if not classes:
+            return []
+        order = np.array([r for members in classes for r in members])
+        sizes = np.array([len(members) for members in classes])
+        starts = np.cumsum(sizes) - sizes
+        return (space.unit(space.states(data.codes, order, starts)) * sizes).tolist()
+
+    return optimum(data.n, cost, lambda members: rules.ok(np.array(members)))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_never_above_the_optimum(block: int) -> None:
+    """500 random tables of up to 9 records in ten blocks: mixed domains, all losses, k and p."""
+    for seed in range(50 * block, 50 * block + 50):
+        data = random_table(seed, n=5 + seed % 3 if seed % 25 else 9)
+        k, p = 2 + seed % 2, 1 + seed % 3
+        policy = shoal.KAnonymity(k) & shoal.PSensitive(p)
+        measure = MEASURES[seed % 3]
+        best = best_of(data, policy, measure)
+        if not np.isfinite(best):
+            continue
+        rules, space = data.rules(policy), data.space(measure)  # type: ignore[arg-type]
+        quick, full = (loss_bound(data.codes, space, rules, effort=effort) for effort in ("quick", "full"))
+        assert quick.total <= best + 1e-9
+        assert full.total <= best + 1e-9
+        assert full.total >= quick.total - 1e-9
+        assert check_certificate(data.codes, space, rules, full.u)
+
+
+def test_a_forged_certificate_is_refused() -> None:
+    data = random_table(3, n=12)
+    rules, space = data.rules(Policy((shoal.KAnonymity(3),))), data.space("ncp")
+    honest = loss_bound(data.codes, space, rules, effort="full")
+    assert honest.total > 0
+    assert not check_certificate(data.codes, space, rules, honest.u + 0.5)
+    assert not check_certificate(data.codes, space, rules, -honest.u - 0.1)
+
+
+def test_equal_records_lose_nothing() -> None:
+    data = random_table(1, n=6, missing=0.0).take(np.zeros(6, dtype=np.int64))
+    rules = data.rules(Policy((shoal.KAnonymity(2),)))
+    assert loss_bound(data.codes, data.space("il"), rules, effort="full").total == 0
+
+
+def test_more_asked_is_more_lost() -> None:
+    data = random_table(6, n=60)
+    bounds = [
+        loss_bound(data.codes, data.space("ncp"), data.rules(Policy((shoal.KAnonymity(k),)))).total for k in (2, 4, 8)
+    ]
+    assert bounds[0] < bounds[1] < bounds[2]
+    diverse = data.rules(shoal.KAnonymity(2) & shoal.PSensitive(4))
+    assert loss_bound(data.codes, data.space("ncp"), diverse).total > bounds[0]
+
+
+def test_adult_quickly() -> None:
+    data = adult(2000, quasi=("age", "sex", "race", "marital-status", "workclass"))
+    if data is None:
+        pytest.skip("the reference data (SHOAL_DATA) is not on this machine")
+    rules = data.rules(Policy((shoal.KAnonymity(5),)))
+    quick = loss_bound(data.codes, data.space("granularity"), rules)
+    full = loss_bound(data.codes, data.space("granularity"), rules, effort="full")
+    assert 0 < quick.mean <= full.mean < 0.2
+    assert check_certificate(data.codes, data.space("granularity"), rules, full.u)
+
+
+def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.measures.bounds.MOST_PLACES", 10)
+    data = random_table(2, n=40)
+    with pytest.raises(UnsupportedError, match="too many"):
+        loss_bound(data.codes, data.space("il"), data.rules(Policy((shoal.KAnonymity(2),))))
+
+
+@pytest.mark.parametrize(("p", "expected"), [(2, (6, 2)), (3, (3, 2)), (4, (2, 1))])
+def test_g19_condition_2(p: int, expected: tuple[int, int]) -> None:
+    assert max_classes_printed([np.array([5, 3, 2, 2])], 12, p) == expected
+
+
+def test_g17_figure_1_of_000() -> None:
+    two = np.array([2, 2])
+    assert max_classes_printed([two, two, two], 4, 2) == (2, 1)
+
+
+def test_g20_and_g21_the_hardest_attribute() -> None:
+    assert max_classes_printed([np.array([2, 2, 2, 2, 1])], 9, 3) == (3, 2)
+    attributes = [np.array([2, 1, 1, 1, 1]), np.array([3, 2, 1])]
+    assert [max_classes_printed([own], 6, 2) for own in attributes] == [(3, 2), (3, 1)]
+    assert hardest_first(attributes, 6, 2) == [1, 0]
+
+
+def test_both_forms_of_condition_2_agree() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        frequencies = random.integers(1, 30, random.integers(1, 8))
+        p = int(random.integers(1, len(frequencies) + 1))
+        n = int(frequencies.sum())
+        assert max_classes_printed([frequencies], n, p)[0] == max_classes(frequencies, n, p)
+
+
+def test_caps_follow() -> None:
+    data = random_table(4, n=50)
+    rules = data.rules(shoal.KAnonymity(7) & shoal.PSensitive(2))
+    found = caps(rules, 7)
+    assert found.classes <= 7
+    assert found.avg == pytest.approx(50 / (7 * found.classes))
+    assert found.dm >= 50**2 / found.classes - 1e-9
+    assert condition_1([np.array([3, 0, 2]), np.array([1, 1, 1])]) == 2

@@ -1,0 +1,121 @@
+"""The box search: never worse than its start, always within the policy, the same for the same seed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.tables import random_table
+
+import shoal
+from shoal.microdata import Microdata
+from shoal.policy import Policy
+from shoal.recode import class_states
+from shoal.refine import refined
+from shoal.refine.box_search import box_search
+
+
+def loss_of(data: Microdata, partition: shoal.Partition, measure: str) -> float:
+    space = data.space(measure)  # type: ignore[arg-type]
+    return float(space.unit(class_states(data, partition, space)) @ partition.sizes)
+
+
+def one_class(n: int) -> shoal.Partition:
+    return shoal.Partition(np.zeros(n, dtype=np.int32))
+
+
+POLICIES = [
+    Policy((shoal.KAnonymity(3),)),
+    shoal.KAnonymity(3) & shoal.PSensitive(2),
+    shoal.KAnonymity(2) & shoal.TCloseness(0.5),
+    shoal.KAnonymity(2) & shoal.LDiversity(2, variant="entropy"),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("measure", ["il", "ncp", "granularity"])
+def test_good_classes_and_less_loss(policy: Policy, measure: str) -> None:
+    data = random_table(5, n=80)
+    rules = data.rules(policy)
+    start = one_class(data.n)
+    found = box_search(data.codes, data.space(measure), rules, start, effort=0.02, seed=3)  # type: ignore[arg-type]
+    assert found.suppressed == 0
+    assert rules.deficits(found.labels, found.classes).max() == 0
+    assert loss_of(data, found, measure) < loss_of(data, start, measure)
+    again = box_search(data.codes, data.space(measure), rules, start, effort=0.02, seed=3)  # type: ignore[arg-type]
+    assert np.array_equal(found.labels, again.labels)
+
+
+def test_many_values_without_a_taxonomy() -> None:
+    random = np.random.default_rng(1)
+    frame = pl.DataFrame({"colour": [f"c{i}" for i in random.integers(0, 90, 200)], "x": random.normal(size=200)})
+    data = Microdata.from_frame(frame, {"colour": {"role": "quasi"}, "x": {"role": "quasi"}})
+    rules = data.rules(Policy((shoal.KAnonymity(4),)))
+    found = box_search(data.codes, data.space("ncp"), rules, one_class(200), effort=0.05)
+    assert found.sizes.min() >= 4
+    assert loss_of(data, found, "ncp") < 0.5 * loss_of(data, one_class(200), "ncp")
+
+
+def test_more_effort_is_no_worse_on_average() -> None:
+    data = random_table(8, n=120)
+    rules = data.rules(Policy((shoal.KAnonymity(4),)))
+    means = []
+    for effort in (0.001, 0.01, 0.1):
+        losses = [
+            loss_of(
+                data, box_search(data.codes, data.space("il"), rules, one_class(data.n), effort=effort, seed=s), "il"
+            )
+            for s in range(3)
+        ]
+        means.append(np.mean(losses))
+    assert all(more <= less for less, more in pairwise(means))
+
+
+def test_tiny_tables_mostly_reach_the_optimum() -> None:
+    ratios = []
+    for seed in range(6):
+        data = random_table(seed, n=8)
+        rules = data.rules(Policy((shoal.KAnonymity(2),)))
+        found = box_search(data.codes, data.space("il"), rules, one_class(8), effort=0.05, seed=seed)
+        ratios.append(loss_of(data, found, "il") / optimum(data, 2))
+    assert min(ratios) >= 1 - 1e-9
+    assert sum(ratio < 1 + 1e-9 for ratio in ratios) >= 3
+    assert max(ratios) < 1.1
+
+
+def optimum(data: Microdata, k: int) -> float:
+    """Least loss over all partitions into classes of at least k records, by dynamic programming over subsets."""
+    n, space = data.n, data.space("il")
+    cost = np.full(1 << n, np.inf)
+    for mask in range(1, 1 << n):
+        members = np.array([r for r in range(n) if mask >> r & 1])
+        if len(members) >= k:
+            state = space.states(data.codes, members, np.array([0]))
+            cost[mask] = len(members) * space.unit(state)[0]
+    best = np.full(1 << n, np.inf)
+    best[0] = 0.0
+    for mask in range(1, 1 << n):
+        part = mask
+        while part:
+            best[mask] = min(best[mask], cost[part] + best[mask ^ part])
+            part = (part - 1) & mask
+    return float(best[-1])
+
+
+def test_suppressed_records_stay_out() -> None:
+    data = random_table(3, n=40)
+    labels = np.zeros(40, dtype=np.int32)
+    labels[::10] = -1
+    rules = data.rules(Policy((shoal.KAnonymity(3),)))
+    found = box_search(data.codes, data.space("ncp"), rules, shoal.Partition(labels), effort=0.02)
+    assert np.array_equal(np.flatnonzero(found.labels < 0), np.arange(0, 40, 10))
+    assert found.sizes.min() >= 3
+
+
+def test_full_domain_partitions_are_left_alone() -> None:
+    data = random_table(3, n=40)
+    rules = data.rules(Policy((shoal.KAnonymity(3),)))
+    chosen = shoal.Partition(np.zeros(40, dtype=np.int32), levels=(1, 1, 1, 1, 1, 1))
+    assert refined(data, rules, chosen, objective="ncp") is chosen
