@@ -25,7 +25,9 @@ def main() -> None:
             continue
         print(f"\n=== {script.stem} ===", flush=True)
         options = ["--peer", str(peer)] if peer and "--peer" in script.read_text(encoding="utf-8") else []
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{script.stem}", *options], cwd=HERE.parent, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{script.stem}", *options], cwd=HERE.parent, check=False
+        )
         if done.returncode:
             failed.append(script.stem)
     print(f"\nFigures: {OUT}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -59,7 +60,8 @@ def fitting(model: Model, data: Microdata) -> Policy:
             model.bind(column, data.n)
         except ConfigError:
             continue
-        return Policy((KAnonymity(2), replace(model, **{"attribute": column.name})))
+        on: dict[str, Any] = {"attribute": column.name}
+        return Policy((KAnonymity(2), replace(model, **on)))
     raise ConfigError(f"no sensitive attribute suits {model}.")
 
 

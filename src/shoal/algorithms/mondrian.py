@@ -12,8 +12,8 @@ Numbers are cut between two values. How the others are measured and cut is up to
 - "codes": the same cut, extent = difference of codes over the largest possible;
 - "auto": as "hierarchy", and with `cuts="all"` also any one node, or any one value, against the rest.
 
-The defaults mostly lose far less than the others, for O(n · d² · depth); `split="median"` costs O(n · d · depth). `mode="relaxed"` sends the first half of the records, by (value, record), to the left: equal
-values may be separated, classes are smaller and mostly lose more. Attribute weights count in savings, not in extents.
+The defaults mostly lose far less than the others, for O(n · d² · depth); `split="median"` costs O(n · d · depth).
+`mode="relaxed"` sends the first half of the records, by (value, record), to the left: equal values may be separated, classes are smaller and mostly lose more. Attribute weights count in savings, not in extents.
 
 >>> import polars as pl, shoal
 >>> frame = pl.DataFrame({"age": [25, 40, 35, 55, 33, 42, 38], "sex": ["M", "F", "M", "M", "F", "M", "M"]})

@@ -33,9 +33,7 @@ def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
     """
     for label, value in (("n", n), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ConfigError(
-                f"hospital: {label} = {value!r} is not possible; give a whole number from 0 up."
-            )
+            raise ConfigError(f"hospital: {label} = {value!r} is not possible; give a whole number from 0 up.")
     from shoal.datasets.population import generate
 
     return generate(n, seed)

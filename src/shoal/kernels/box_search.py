@@ -6,10 +6,68 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.box_state import *
-from shoal.kernels.box_state import Gauge, Table, Store,Words,Shorts,Ints,Floats
+from shoal.kernels.box_state import (
+    BUCKETS,
+    CHANGED,
+    CLASS,
+    CLASSES,
+    CLOSED,
+    CODES,
+    COUNT,
+    FIRST,
+    FOUND,
+    FOUNDS,
+    HEAD,
+    KIND,
+    LAST,
+    LIVE,
+    MASKS,
+    MISSING,
+    NEXT_IN_CLASS,
+    NEXT_IN_TUPLE,
+    NOBODY,
+    NODES,
+    OLD_SIZE,
+    OPEN,
+    PARENT,
+    PARTIAL,
+    PLAN,
+    PLANS,
+    POINT,
+    SEEN,
+    SIZE,
+    SLOT,
+    SPARE,
+    SPARES,
+    STAMP,
+    STATUS,
+    TAKEN,
+    TOUCHED,
+    TOUCHES,
+    TUPLE,
+    WORK,
+    Floats,
+    Gauge,
+    Ints,
+    Shorts,
+    Store,
+    Table,
+    Words,
+    count_in,
+    finish,
+    good,
+    lowest,
+    note,
+    restore,
+    row_cost,
+    row_covers,
+    row_growth,
+    row_join,
+    tighten,
+    touch,
+)
 from shoal.kernels.rules import FlatRules, class_deficit
-from shoal.kernels.space import INTERVAL, SET, TREE,popcount
+from shoal.kernels.space import SET, TREE, popcount
 
 Seed = NDArray[np.uint64]
 EPSILON = 1e-9
@@ -33,8 +91,16 @@ def search(
     """Steps until the work counter reaches `until`; returns the change of the total loss."""
     spec, losses, tree = gauge.spec, gauge.losses, gauge.tree
     codes, record_tuple, bins, near, masks = table.codes, table.record_tuple, table.bins, table.near, table.masks
-    box, loss, histogram, klass, hold, tuple_head, lists, number = (store.box, store.loss, store.histogram, store.klass,
-        store.hold, store.tuple_head, store.lists, store.number)
+    box, loss, histogram, klass, hold, tuple_head, lists, number = (
+        store.box,
+        store.loss,
+        store.histogram,
+        store.klass,
+        store.hold,
+        store.tuple_head,
+        store.lists,
+        store.number,
+    )
     covers = store.covers
     total = 0.0
     trial = len(box) - 2
@@ -50,12 +116,50 @@ def search(
             touch(box, loss, histogram, klass, number, c)
             klass[c, STATUS] = CLOSED
             klass[c, SIZE] = 0
-            change = rehouse(spec, losses, codes, near, bins, box, loss, histogram, klass, hold, tuple_head, lists, number, covers, seed, np.int64(NOBODY), -klass[c, OLD_SIZE] * loss[c], limit, par)
-            accepted = change <= limit and number[CLASSES] > 1 and (closed_up or all_good(rules, klass, histogram, number, np.int64(NOBODY), k))
+            change = rehouse(
+                spec,
+                losses,
+                codes,
+                near,
+                bins,
+                box,
+                loss,
+                histogram,
+                klass,
+                hold,
+                tuple_head,
+                lists,
+                number,
+                covers,
+                seed,
+                np.int64(NOBODY),
+                -klass[c, OLD_SIZE] * loss[c],
+                limit,
+                par,
+            )
+            accepted = (
+                change <= limit
+                and number[CLASSES] > 1
+                and (closed_up or all_good(rules, klass, histogram, number, np.int64(NOBODY), k))
+            )
             if accepted:
                 total += change
                 stat[9] += 1
-            finish(spec, tree, covers, box, loss, histogram, klass, hold, tuple_head, lists, number, np.int64(NOBODY), accepted)
+            finish(
+                spec,
+                tree,
+                covers,
+                box,
+                loss,
+                histogram,
+                klass,
+                hold,
+                tuple_head,
+                lists,
+                number,
+                np.int64(NOBODY),
+                accepted,
+            )
             continue
         if uniform(seed) < par[14]:
             spare = klass[c, SIZE] - k
@@ -69,11 +173,28 @@ def search(
                 amount = release(rules, klass, histogram, bins, c, np.int64(hold[h, POINT]), amount, k)
                 if amount > 0:
                     klass[c, STATUS] = CLOSED
-                    best = find_class(spec, losses, codes, near, box, loss, klass, hold, tuple_head, number, covers, t, amount, np.int64(NOBODY), False, par)
+                    best = find_class(
+                        spec,
+                        losses,
+                        codes,
+                        near,
+                        box,
+                        loss,
+                        klass,
+                        hold,
+                        tuple_head,
+                        number,
+                        covers,
+                        t,
+                        amount,
+                        np.int64(NOBODY),
+                        False,
+                        par,
+                    )
                     klass[c, STATUS] = CHANGED
                     if best != NOBODY:
                         touch(box, loss, histogram, klass, number, best)
-                        change = -klass[best, SIZE] * loss[best]-klass[c,OLD_SIZE]*loss[c]
+                        change = -klass[best, SIZE] * loss[best] - klass[c, OLD_SIZE] * loss[c]
                         note(lists, hold, number, h, best, amount)
                         count_in(klass, histogram, bins, best, np.int64(hold[h, POINT]), amount)
                         row_join(spec, box, best, codes, t, False)
@@ -82,11 +203,27 @@ def search(
                         tighten(spec, codes, box, hold, number, c, klass[c, HEAD])
                         loss[c] = row_cost(spec, losses, box, c)
                         change += klass[c, SIZE] * loss[c]
-                        accepted = change <= limit and (closed_up or all_good(rules, klass, histogram, number, np.int64(NOBODY), k))
+                        accepted = change <= limit and (
+                            closed_up or all_good(rules, klass, histogram, number, np.int64(NOBODY), k)
+                        )
                         if accepted:
                             total += change
                             stat[11] += 1
-                finish(spec, tree, covers, box, loss, histogram, klass, hold, tuple_head, lists, number, np.int64(NOBODY), accepted)
+                finish(
+                    spec,
+                    tree,
+                    covers,
+                    box,
+                    loss,
+                    histogram,
+                    klass,
+                    hold,
+                    tuple_head,
+                    lists,
+                    number,
+                    np.int64(NOBODY),
+                    accepted,
+                )
             continue
         replaced = propose(spec, losses, tree, codes, near, record_tuple, box, loss, seed, t, c, trial, par)
         widen(spec, tree, box, trial)
@@ -96,29 +233,54 @@ def search(
         accepted = False
         change = 0.0
         if replaced or price < loss[c] - EPSILON:
-            stat[1]+=1
-            if scan(spec, codes, masks, box, hold, tuple_head, klass, loss, lists, number, price, kept, trial) >= k and number[FOUNDS] > 0:
-                stat[2]+=1
+            stat[1] += 1
+            if (
+                scan(spec, codes, masks, box, hold, tuple_head, klass, loss, lists, number, price, kept, trial) >= k
+                and number[FOUNDS] > 0
+            ):
+                stat[2] += 1
                 klass[fresh, STATUS] = PARTIAL
                 if take(rules, bins, box, loss, histogram, klass, hold, lists, number, seed, fresh, kept, k, par):
-                    stat[3]+=1
+                    stat[3] += 1
                     # From here on every number is exact, and what follows only adds to it.
                     change = settle(spec, losses, codes, box, loss, klass, hold, lists, number, fresh, limit)
                     if change <= limit:
-                        stat[4]+=1
-                        change = rehouse(spec, losses, codes, near, bins, box, loss, histogram, klass, hold, tuple_head, lists, number, covers, seed, fresh, change, limit, par)
-                        stat[5]+=change<=limit
+                        stat[4] += 1
+                        change = rehouse(
+                            spec,
+                            losses,
+                            codes,
+                            near,
+                            bins,
+                            box,
+                            loss,
+                            histogram,
+                            klass,
+                            hold,
+                            tuple_head,
+                            lists,
+                            number,
+                            covers,
+                            seed,
+                            fresh,
+                            change,
+                            limit,
+                            par,
+                        )
+                        stat[5] += change <= limit
                     accepted = change <= limit and (closed_up or all_good(rules, klass, histogram, number, fresh, k))
                 klass[fresh, STATUS] = OPEN
                 if accepted:
                     number[CLASSES] += 1
                     total += change
-                    stat[6]+=1
+                    stat[6] += 1
                 else:
                     klass[fresh, SIZE] = 0
                     for v in range(histogram.shape[1]):
                         histogram[fresh, v] = 0
-                finish(spec, tree, covers, box, loss, histogram, klass, hold, tuple_head, lists, number, fresh, accepted)
+                finish(
+                    spec, tree, covers, box, loss, histogram, klass, hold, tuple_head, lists, number, fresh, accepted
+                )
     return total
 
 
@@ -140,7 +302,9 @@ def below(seed: Seed, n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def pick(record_tuple: Shorts, tuple_head: Shorts, hold: Shorts, loss: Floats, seed: Seed, tries: int) -> tuple[int, int]:
+def pick(
+    record_tuple: Shorts, tuple_head: Shorts, hold: Shorts, loss: Floats, seed: Seed, tries: int
+) -> tuple[int, int]:
     """A tuple and one of its classes, preferring dear classes."""
     best_t, best_c = 0, NOBODY
     for _ in range(tries):
@@ -161,7 +325,19 @@ def pick(record_tuple: Shorts, tuple_head: Shorts, hold: Shorts, loss: Floats, s
 
 @njit(cache=True, nogil=True)
 def propose(
-    spec: Ints, losses: Floats, tree: Ints, codes: Shorts, near: Shorts, record_tuple: Shorts, box: Ints, loss: Floats, seed: Seed, t: int, c: int, trial: int, par: Floats
+    spec: Ints,
+    losses: Floats,
+    tree: Ints,
+    codes: Shorts,
+    near: Shorts,
+    record_tuple: Shorts,
+    box: Ints,
+    loss: Floats,
+    seed: Seed,
+    t: int,
+    c: int,
+    trial: int,
+    par: Floats,
 ) -> bool:
     """Write a box around tuple `t` into the trial row; whether it replaces class `c`."""
     u = uniform(seed)
@@ -296,8 +472,20 @@ def sift(spec: Ints, masks: Words, box: Ints, trial: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def scan(
-    spec: Ints, codes: Shorts, masks: Words, box: Ints, hold: Shorts, tuple_head: Shorts, klass: Ints, loss: Floats,
-    lists: Shorts, number: Ints, price: float, kept: int, trial: int) -> int:
+    spec: Ints,
+    codes: Shorts,
+    masks: Words,
+    box: Ints,
+    hold: Shorts,
+    tuple_head: Shorts,
+    klass: Ints,
+    loss: Floats,
+    lists: Shorts,
+    number: Ints,
+    price: float,
+    kept: int,
+    trial: int,
+) -> int:
     """Collect the holdings inside the trial box: those that would pay less in it, and those that could help."""
     exact = sift(spec, masks, box, trial)
     found, spare, inside, visited, own, others = 0, 0, 0, 0, 0, 0
@@ -336,7 +524,15 @@ def scan(
 
 @njit(cache=True, nogil=True)
 def take(
-    rules: FlatRules, bins: Shorts, box: Ints, loss: Floats, histogram: Shorts, klass: Ints, hold: Shorts, lists: Shorts, number: Ints,
+    rules: FlatRules,
+    bins: Shorts,
+    box: Ints,
+    loss: Floats,
+    histogram: Shorts,
+    klass: Ints,
+    hold: Shorts,
+    lists: Shorts,
+    number: Ints,
     seed: Seed,
     fresh: int,
     kept: int,
@@ -393,8 +589,19 @@ def release(
 
 
 @njit(cache=True, nogil=True)
-def fill(rules: FlatRules, bins: Shorts, box: Ints, loss: Floats, histogram: Shorts, klass: Ints, hold: Shorts, lists: Shorts, number: Ints,
-    fresh: int, k: int) -> bool:
+def fill(
+    rules: FlatRules,
+    bins: Shorts,
+    box: Ints,
+    loss: Floats,
+    histogram: Shorts,
+    klass: Ints,
+    hold: Shorts,
+    lists: Shorts,
+    number: Ints,
+    fresh: int,
+    k: int,
+) -> bool:
     """Bring the new class to the policy with surplus records inside its box, from dear classes first."""
     only_size = bins.shape[1] == 0
     spares = number[SPARES]
@@ -447,7 +654,19 @@ def all_good(rules: FlatRules, klass: Ints, histogram: Shorts, number: Ints, fre
 
 
 @njit(cache=True, nogil=True)
-def settle(spec: Ints, losses: Floats, codes: Shorts, box: Ints, loss: Floats, klass: Ints, hold: Shorts, lists: Shorts, number: Ints, fresh: int, limit: float) -> float:
+def settle(
+    spec: Ints,
+    losses: Floats,
+    codes: Shorts,
+    box: Ints,
+    loss: Floats,
+    klass: Ints,
+    hold: Shorts,
+    lists: Shorts,
+    number: Ints,
+    fresh: int,
+    limit: float,
+) -> float:
     """Tighten the new class and the donors that stay; what the step changes so far."""
     for i in range(number[PLANS]):
         row_join(spec, box, fresh, codes, np.int64(hold[lists[i, PLAN], TUPLE]), i == 0)
@@ -471,7 +690,20 @@ def settle(spec: Ints, losses: Floats, codes: Shorts, box: Ints, loss: Floats, k
 
 @njit(cache=True, nogil=True)
 def rehouse(
-    spec: Ints, losses: Floats, codes: Shorts, near: Shorts, bins: Shorts, box: Ints, loss: Floats, histogram: Shorts, klass: Ints, hold: Shorts, tuple_head: Shorts, lists: Shorts, number: Ints, covers: Words,
+    spec: Ints,
+    losses: Floats,
+    codes: Shorts,
+    near: Shorts,
+    bins: Shorts,
+    box: Ints,
+    loss: Floats,
+    histogram: Shorts,
+    klass: Ints,
+    hold: Shorts,
+    tuple_head: Shorts,
+    lists: Shorts,
+    number: Ints,
+    covers: Words,
     seed: Seed,
     fresh: int,
     change: float,
@@ -490,7 +722,24 @@ def rehouse(
             left = np.int64(hold[h, COUNT] - hold[h, TAKEN])
             if left > 0:
                 t = np.int64(hold[h, TUPLE])
-                best = find_class(spec, losses, codes, near, box, loss, klass, hold, tuple_head, number, covers, t, left, fresh, everywhere, par)
+                best = find_class(
+                    spec,
+                    losses,
+                    codes,
+                    near,
+                    box,
+                    loss,
+                    klass,
+                    hold,
+                    tuple_head,
+                    number,
+                    covers,
+                    t,
+                    left,
+                    fresh,
+                    everywhere,
+                    par,
+                )
                 if best == NOBODY:
                     return np.inf
                 if best != fresh:
@@ -508,8 +757,23 @@ def rehouse(
 
 @njit(cache=True, nogil=True)
 def find_class(
-    spec: Ints, losses: Floats, codes: Shorts, near: Shorts, box: Ints, loss: Floats, klass: Ints, hold: Shorts, tuple_head: Shorts,
-    number: Ints, covers: Words, t: int, left: int, fresh: int, everywhere: bool, par: Floats) -> int:
+    spec: Ints,
+    losses: Floats,
+    codes: Shorts,
+    near: Shorts,
+    box: Ints,
+    loss: Floats,
+    klass: Ints,
+    hold: Shorts,
+    tuple_head: Shorts,
+    number: Ints,
+    covers: Words,
+    t: int,
+    left: int,
+    fresh: int,
+    everywhere: bool,
+    par: Floats,
+) -> int:
     """The class that `left` records of tuple `t` cost least, among those near or among all."""
     number[STAMP] += 1
     stamp = number[STAMP]

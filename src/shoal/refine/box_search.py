@@ -70,7 +70,18 @@ def box_search(
     for part in range(SLICES):
         until = budget * (part + 1) // SLICES
         total += search(
-            gauge, flat_rules, table, store, random, rules.k, rules.superset_closed, heat, budget, until, habits, counters
+            gauge,
+            flat_rules,
+            table,
+            store,
+            random,
+            rules.k,
+            rules.superset_closed,
+            heat,
+            budget,
+            until,
+            habits,
+            counters,
         )
         if progress is not None:
             progress((part + 1) / SLICES)
