@@ -24,6 +24,12 @@ def errors_page() -> str:
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             _, _, err, _ = provoke(case, Path(folder))
-        sentence = " ".join(err.split()).removeprefix("shoal: ").replace(folder + "/", "").replace("|", "\\|")
+        sentence = (
+            " ".join(err.split())
+            .removeprefix("shoal: ")
+            .replace(folder + "/", "")
+            .replace(folder, "FOLDER")
+            .replace("|", "\\|")
+        )
         rows.append(f"| {case.what} | {sentence} |\n")
     return HEAD + "".join(rows)

@@ -37,12 +37,14 @@ def main() -> None:
         _say(f"This is a bug in Shoal, not in your data: {problem} Run again with --debug and report what it prints.")
         raise SystemExit(2) from None
     except Exception as problem:
-        import click
-
-        if isinstance(problem, click.ClickException):
-            problem.show()
+        # Typer brings its own copy of click, so its errors are known by what they can do.
+        told = getattr(problem, "format_message", None)
+        if told is not None:
+            if not told().strip():  # the help was shown because nothing was asked
+                raise SystemExit(0) from None
+            _say(f"{told().rstrip('.')}; see shoal --help.")
             raise SystemExit(2) from None
-        if isinstance(problem, click.exceptions.Abort):
+        if type(problem).__name__ == "Abort":
             _say("Stopped. Nothing was written.")
             raise SystemExit(130) from None
         if debug:
