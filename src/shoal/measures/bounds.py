@@ -40,6 +40,9 @@ Ints = NDArray[np.int64]
 # Ranges of so many bins stand for the ranges of a number that is not the window attribute.
 BINS = 5
 STEPS = (0.3, 0.3, 0.3, 0.3, 1.0)
+# A record of a large class may look at very many boxes; beyond so many steps it moves by what is certain already.
+PATIENCE = 2_000
+PATIENT_UP_TO = 10
 MOST_PLACES = 80_000_000
 
 
@@ -134,7 +137,7 @@ def _axis(space: Space, window: int, slots: NDArray[np.int32]) -> Axis:
     """Positions on the window attribute; missing lies where no number is further from it than the whole range."""
     from shoal.kernels.bounds import Axis
 
-    if window < 0:
+    if window < 0 or space.domains[window].size == space.domains[window].has_missing:
         return Axis(slots, np.zeros(1), np.zeros(1), 0.0)
     domain = space.domains[window]
     if not isinstance(domain, Interval):
@@ -186,7 +189,7 @@ def _range_states(domain: Interval, occurring: NDArray[np.int32], state: Callabl
     for i in range(len(bins)):
         for j in range(i, len(bins)):
             gap = float(domain.values[bins[j][0]] - domain.values[bins[i][-1]]) if j > i else 0.0
-            state(np.concatenate(bins[i : j + 1]), max(0.0, gap) / domain.width if domain.width > 0 else 0.0)
+            state(np.concatenate(bins[i : j + 1]), min(1.0, max(0.0, gap) / domain.width) if domain.width > 0 else 0.0)
     if len(known) < len(occurring):
         state(np.array([domain.missing_code]), 0.0)
         if len(known):
@@ -226,12 +229,13 @@ def _ascended(family: _Family, u: Floats) -> Floats:
     binding = begin_of[:-1].copy()
     ceiling = k * u / np.minimum(size, k)
     u = u.copy()
+    patience = 10**9 if k <= PATIENT_UP_TO else PATIENCE
     for fraction in STEPS:
         kernel.top_sums(cells, size, u, k, sums, least)
         order = np.lexsort((np.arange(len(u)), u))
         order = order[ceiling[order] > u[order] + 1e-12].astype(np.int64)
         kernel.ascend(
-            cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, 10**9, u, sums,
+            cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, patience, u, sums,
             least, np.zeros(8, dtype=np.int64),
         )  # fmt: skip
     return u
