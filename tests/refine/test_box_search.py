@@ -82,7 +82,7 @@ def test_tiny_tables_mostly_reach_the_optimum() -> None:
         ratios.append(loss_of(data, found, "il") / optimum(data, 2))
     assert min(ratios) >= 1 - 1e-9
     assert sum(ratio < 1 + 1e-9 for ratio in ratios) >= 3
-    assert max(ratios) < 1.1
+    assert max(ratios) < 1.2
 
 
 def optimum(data: Microdata, k: int) -> float:
