@@ -34,7 +34,7 @@ NEAR = 32
 LEAF = 8
 BUCKETS = 128
 # Shares of the kinds of proposals and the habits of a step, in the order the kernel reads them.
-HABITS = (2.0, 0.45, 0.65, 0.9, 0.0, 0.5, 0.5, 0.7, 1.0, 0.7, 0.0, 0.0, 1.0)
+HABITS = (2.0, 0.45, 0.65, 0.9, 0.0, 0.5, 0.5, 0.7, 1.0, 0.7, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def box_search(
