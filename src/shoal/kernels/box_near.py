@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.kernels.box_state import KIND, SLOT, VALUES, Floats, Ints, Shorts, range_cost, row_growth, row_join
+from shoal.kernels.box_state import (
+    KIND,
+    SLOT,
+    VALUES,
+    Floats,
+    Ints,
+    Shorts,
+    holds,
+    inner,
+    range_cost,
+    row_growth,
+    row_join,
+)
 from shoal.kernels.space import SET
 
 
@@ -16,16 +28,15 @@ def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts)
     `node` is a perfect binary tree (the children of i are 2i + 1 and 2i + 2): bounding state, first tuple, end.
     """
     m, width = near.shape
-    inner = len(node) // 2
+    half = len(node) // 2
     state = node.shape[1] - 2
     cost = np.empty(width)
     stack = np.empty(64, dtype=np.int64)
     bound = np.empty(64)
     alone = np.empty((1, state), dtype=np.int64)
-    none = 0
-    fresh = True
+    none = np.int64(0)
     for t in range(m):
-        row_join(spec, alone, none, codes, t, fresh)
+        row_join(spec, alone, none, codes, t, none)
         for j in range(width):
             cost[j] = np.inf
             near[t, j] = t
@@ -36,7 +47,7 @@ def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts)
             top -= 1
             i = stack[top]
             if bound[top] < cost[width - 1]:
-                if i < inner:
+                if i < half:
                     left = reach(spec, losses, node, 2 * i + 1, codes, t)
                     right = reach(spec, losses, node, 2 * i + 2, codes, t)
                     nearer = 1 if left <= right else 2
@@ -56,7 +67,7 @@ def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts)
                             near[t, j] = other
 
 
-@njit(cache=True, nogil=True)
+@inner
 def reach(spec: Ints, losses: Floats, node: Ints, i: int, codes: Shorts, t: int) -> float:
     """The least loss of tuple `t` joined with any tuple below node `i`."""
     total = 0.0
@@ -64,7 +75,7 @@ def reach(spec: Ints, losses: Floats, node: Ints, i: int, codes: Shorts, t: int)
         slot = spec[a, SLOT]
         code = np.int64(codes[t, a])
         if spec[a, KIND] == SET:
-            if (node[i, slot + (code >> 6)] >> (code & 63)) & 1 == 0:
+            if not holds(node, i, slot, code):
                 total += losses[spec[a, VALUES] + 2]
         else:
             # Losses of code ranges grow with the range, in a taxonomy too, so the nearer end is the cheapest.

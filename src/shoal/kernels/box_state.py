@@ -11,6 +11,7 @@ leave a loop by its condition or a return: Numba counts references around every 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,8 @@ Shorts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
-# Columns of `spec`, one row an attribute; TABLE and VALUES are places in `losses`, NODES in `tree`, MASKS in `masks`.
-KIND, SLOT, STOP, CODES, MISSING, TABLE, VALUES, NODES, MASKS, BUCKETS = range(10)
+# Columns of `spec`, one row an attribute; TABLE and VALUES are places in `losses`, NODES in `tree`, MASKS in bitmaps.
+KIND, SLOT, STOP, CODES, MISSING, TABLE, VALUES, NODES, MASKS, SHIFT = range(10)
 PARENT, FIRST, LAST = range(3)
 # Columns of `hold`, one row a holding; FREE is a stack of unused rows.
 POINT, TUPLE, CLASS, COUNT, TAKEN, NEXT_IN_CLASS, BACK_IN_CLASS, NEXT_IN_TUPLE, BACK_IN_TUPLE, FREE = range(10)
@@ -39,6 +40,9 @@ PLAN, TO, AMOUNT, FOUND, SPARE = range(5)
 # Places in `number`.
 CLASSES, FREES, TOUCHES, PLANS, FOUNDS, SPARES, STAMP, WORK = range(8)
 NOBODY = -1
+
+# For functions that only compiled code calls: half of the time of a first use would go into wrappers for Python.
+inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Gauge(NamedTuple):
@@ -52,8 +56,8 @@ class Gauge(NamedTuple):
 class Table(NamedTuple):
     """What never changes: distinct tuples, the tuple of each record, histogram columns of each point, near tuples.
 
-    Rows of `masks` mark tuples: for a range, row i those with a smaller code than i; for a set those with code i.
-    The last row is what the last scan marked.
+    Rows of `masks` are sets of tuples: for a range, row i those with a smaller code than i; for a set those with
+    code i. Neighbouring codes of large domains share rows (SHIFT). The last two rows are for scans to write on.
     """
 
     codes: Shorts
@@ -64,7 +68,10 @@ class Table(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The partition. Rows of classes are followed by as many old rows and two rows for a box on trial."""
+    """The partition. Rows of classes are followed by as many old rows and two rows for a box on trial.
+
+    Rows of `covers` are sets of classes: those whose box has code i. The last row is for a search to write on.
+    """
 
     box: Ints
     loss: Floats
@@ -73,17 +80,17 @@ class Store(NamedTuple):
     hold: Shorts
     tuple_head: Shorts
     lists: Shorts
-    number: Ints
     covers: Words
+    number: Ints
 
 
 def gauge(flat: FlatSpace) -> Gauge:
-    """Pack a flat space. Place 0 of the losses is a zero."""
+    """Pack a flat space."""
     d = len(flat.kind)
     spec = np.full((d, 10), -1, dtype=np.int64)
     spec[:, KIND], spec[:, CODES], spec[:, MISSING] = flat.kind, flat.size, flat.missing
     spec[:, SLOT], spec[:, STOP] = flat.slot[:-1], flat.slot[1:]
-    losses = [np.zeros(1), flat.pair]
+    losses = [flat.pair]
     for a in range(d):
         begin, size = int(flat.start[a]), int(flat.size[a])
         spec[a, VALUES] = sum(map(len, losses))
@@ -92,7 +99,7 @@ def gauge(flat: FlatSpace) -> Gauge:
         if flat.kind[a] == SET:
             losses.append(flat.set_loss[begin : begin + size + 1])
         elif flat.pair_start[a] >= 0:
-            spec[a, TABLE] = 1 + flat.pair_start[a]
+            spec[a, TABLE] = flat.pair_start[a]
         elif flat.kind[a] == INTERVAL:
             losses.append(np.append(flat.values[begin : begin + flat.missing[a]] * flat.scale[a], flat.weight[a]))
         else:
@@ -113,14 +120,12 @@ def highest_between(flat: FlatSpace, begin: int, size: int) -> Floats:
         first[leaf] = flat.node_loss[begin + node]
     rows = [first]
     for j in range(1, max(1, (size - 1).bit_length())):
-        shifted = np.zeros(size)
         half = 1 << (j - 1)
-        shifted[: size - half] = rows[-1][half:]
-        rows.append(np.maximum(rows[-1], shifted))
+        rows.append(np.maximum(rows[-1], np.append(rows[-1][half:], np.zeros(half))))
     return np.concatenate(rows)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def range_cost(spec: Ints, losses: Floats, a: int, lo: int, hi: int) -> float:
     """Weighted loss of the code range lo … hi of an Interval or a Tree."""
     table, begin, codes = spec[a, TABLE], spec[a, VALUES], spec[a, CODES]
@@ -130,21 +135,18 @@ def range_cost(spec: Ints, losses: Floats, a: int, lo: int, hi: int) -> float:
         return 0.0
     if spec[a, KIND] == INTERVAL:
         return losses[begin + hi] - (0.0 if hi == spec[a, MISSING] else losses[begin + lo])
-    j = np.int64(np.log2(hi - lo))
+    j = np.int64(math.log2(hi - lo))
     row = begin + j * codes
     return max(losses[row + lo], losses[row + hi - (1 << j)])
 
 
-@njit(cache=True, nogil=True)
-def lowest(tree: Ints, begin: int, lo: int, hi: int) -> int:
-    """The lowest node above two leaves of the taxonomy that begins at row `begin`."""
-    node = lo
-    while tree[begin + node, LAST] < hi:
-        node = tree[begin + node, PARENT]
-    return node
+@inner
+def holds(box: Ints, c: int, slot: int, code: int) -> bool:
+    """Whether the set that begins at a slot of row `c` has a code."""
+    return (box[c, slot + (code >> 6)] >> (code & 63)) & 1 == 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def set_cost(spec: Ints, losses: Floats, box: Ints, c: int, a: int, more: int) -> float:
     """Weighted loss of a set of row `c` with `more` codes added."""
     count = more
@@ -153,27 +155,24 @@ def set_cost(spec: Ints, losses: Floats, box: Ints, c: int, a: int, more: int) -
     return losses[spec[a, VALUES] + count]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def row_cost(spec: Ints, losses: Floats, box: Ints, c: int) -> float:
     """Weighted loss of row `c` of a matrix of states."""
     total = 0.0
-    none = 0
     for a in range(len(spec)):
         slot = spec[a, SLOT]
         if spec[a, KIND] != SET:
             total += range_cost(spec, losses, a, box[c, slot], box[c, slot + 1])
         else:
-            total += set_cost(spec, losses, box, c, a, none)
+            total += set_cost(spec, losses, box, c, a, np.int64(0))
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def row_growth(spec: Ints, losses: Floats, box: Ints, c: int, codes: Shorts, t: int, most: float) -> float:
     """How much the loss of row `c` rises when tuple `t` joins; any number of at least `most` beyond that."""
     total = 0.0
     a = 0
-    one = 1
-    none = 0
     while a < len(spec) and total < most:
         slot = spec[a, SLOT]
         code = np.int64(codes[t, a])
@@ -181,28 +180,28 @@ def row_growth(spec: Ints, losses: Floats, box: Ints, c: int, codes: Shorts, t: 
             lo, hi = box[c, slot], box[c, slot + 1]
             if code < lo or code > hi:
                 total += range_cost(spec, losses, a, min(lo, code), max(hi, code)) - range_cost(spec, losses, a, lo, hi)
-        elif (box[c, slot + (code >> 6)] >> (code & 63)) & 1 == 0:
-            total += set_cost(spec, losses, box, c, a, one) - set_cost(spec, losses, box, c, a, none)
+        elif not holds(box, c, slot, code):
+            total += set_cost(spec, losses, box, c, a, np.int64(1)) - set_cost(spec, losses, box, c, a, np.int64(0))
         a += 1
     return total
 
 
-@njit(cache=True, nogil=True)
-def row_join(spec: Ints, box: Ints, c: int, codes: Shorts, t: int, fresh: bool) -> None:
-    """Join tuple `t` into row `c`, or make it the row's only tuple."""
+@inner
+def row_join(spec: Ints, box: Ints, c: int, codes: Shorts, t: int, others: int) -> None:
+    """Join tuple `t` into row `c`; it is the row's only tuple if there are no others."""
     for a in range(len(spec)):
         slot = spec[a, SLOT]
         code = np.int64(codes[t, a])
         if spec[a, KIND] != SET:
-            box[c, slot] = code if fresh else min(box[c, slot], code)
-            box[c, slot + 1] = code if fresh else max(box[c, slot + 1], code)
+            box[c, slot] = min(box[c, slot], code) if others else code
+            box[c, slot + 1] = max(box[c, slot + 1], code) if others else code
         else:
             for w in range(slot, spec[a, STOP]):
                 bit = np.int64(1) << (code & 63) if w - slot == code >> 6 else 0
-                box[c, w] = bit if fresh else box[c, w] | bit
+                box[c, w] = box[c, w] | bit if others else bit
 
 
-@njit(cache=True, nogil=True)
+@inner
 def row_covers(spec: Ints, box: Ints, c: int, codes: Shorts, t: int) -> bool:
     """Whether tuple `t` lies in row `c`."""
     for a in range(len(spec)):
@@ -211,12 +210,58 @@ def row_covers(spec: Ints, box: Ints, c: int, codes: Shorts, t: int) -> bool:
         if spec[a, KIND] != SET:
             if code < box[c, slot] or code > box[c, slot + 1]:
                 return False
-        elif (box[c, slot + (code >> 6)] >> (code & 63)) & 1 == 0:
+        elif not holds(box, c, slot, code):
             return False
     return True
 
 
+@inner
+def widen(spec: Ints, tree: Ints, box: Ints, c: int) -> None:
+    """Grow row `c` as far as it costs nothing: a code range of a taxonomy to its node, one with missing to all codes."""
+    for a in range(len(spec)):
+        slot, begin = spec[a, SLOT], spec[a, NODES]
+        if spec[a, KIND] != SET and box[c, slot] < box[c, slot + 1]:
+            if spec[a, KIND] == TREE:
+                node = begin + box[c, slot]
+                while tree[node, LAST] < box[c, slot + 1]:
+                    node = begin + tree[node, PARENT]
+                box[c, slot] = tree[node, FIRST]
+                box[c, slot + 1] = tree[node, LAST]
+            elif box[c, slot + 1] == spec[a, MISSING]:
+                box[c, slot] = 0
+
+
+@inner
+def toggle(spec: Ints, tree: Ints, covers: Words, box: Ints, row: int, c: int) -> None:
+    """Add class `c` to the sets of the codes that the box in `row` has, or take it out of them."""
+    word = c >> 6
+    bit = np.uint64(1) << np.uint64(c & 63)
+    wide = len(box) - 1
+    for w in range(box.shape[1]):
+        box[wide, w] = box[row, w]
+    widen(spec, tree, box, wide)
+    for a in range(len(spec)):
+        slot, first, shift = spec[a, SLOT], spec[a, MASKS], spec[a, SHIFT]
+        if spec[a, KIND] != SET:
+            for b in range(first + (box[wide, slot] >> shift), first + (box[wide, slot + 1] >> shift) + 1):
+                covers[b, word] ^= bit
+        else:
+            last = NOBODY
+            for code in range(spec[a, CODES]):
+                b = first + (code >> shift)
+                if b != last and holds(box, wide, slot, code):
+                    covers[b, word] ^= bit
+                    last = b
+
+
 @njit(cache=True, nogil=True)
+def cover(spec: Ints, tree: Ints, covers: Words, box: Ints, classes: int) -> None:
+    """Fill the sets of classes."""
+    for c in range(classes):
+        toggle(spec, tree, covers, box, c, c)
+
+
+@inner
 def copy_row(box: Ints, loss: Floats, histogram: Shorts, c: int, to: int) -> None:
     """Copy what describes class `c` into another row."""
     loss[to] = loss[c]
@@ -226,7 +271,7 @@ def copy_row(box: Ints, loss: Floats, histogram: Shorts, c: int, to: int) -> Non
         histogram[to, v] = histogram[c, v]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def touch(box: Ints, loss: Floats, histogram: Shorts, klass: Ints, number: Ints, c: int) -> None:
     """Keep what class `c` was before the step changes it."""
     if klass[c, STATUS] == OPEN:
@@ -237,14 +282,7 @@ def touch(box: Ints, loss: Floats, histogram: Shorts, klass: Ints, number: Ints,
         copy_row(box, loss, histogram, c, c + len(klass))
 
 
-@njit(cache=True, nogil=True)
-def restore(box: Ints, loss: Floats, histogram: Shorts, klass: Ints, c: int) -> None:
-    """Make a touched class what it was."""
-    klass[c, SIZE] = klass[c, OLD_SIZE]
-    copy_row(box, loss, histogram, c + len(klass), c)
-
-
-@njit(cache=True, nogil=True)
+@inner
 def count_in(klass: Ints, histogram: Shorts, bins: Shorts, c: int, point: int, amount: int) -> None:
     """Add `amount` records of a point (or take them away) in the size and histogram of class `c`."""
     klass[c, SIZE] += amount
@@ -254,7 +292,7 @@ def count_in(klass: Ints, histogram: Shorts, bins: Shorts, c: int, point: int, a
             histogram[c, b] += amount
 
 
-@njit(cache=True, nogil=True)
+@inner
 def good(rules: FlatRules, klass: Ints, histogram: Shorts, c: int, k: int) -> bool:
     """Whether class `c` satisfies the policy; without histograms the size decides."""
     if klass[c, SIZE] < k:
@@ -262,7 +300,7 @@ def good(rules: FlatRules, klass: Ints, histogram: Shorts, c: int, k: int) -> bo
     return histogram.shape[1] == 0 or class_deficit(rules, klass[c, SIZE], histogram[c]) <= 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def note(lists: Shorts, hold: Shorts, number: Ints, h: int, to: int, amount: int) -> None:
     """Plan that `amount` records of a holding go to class `to`."""
     i = number[PLANS]
@@ -273,56 +311,31 @@ def note(lists: Shorts, hold: Shorts, number: Ints, h: int, to: int, amount: int
     number[PLANS] = i + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def tighten(spec: Ints, codes: Shorts, box: Ints, hold: Shorts, number: Ints, c: int, head: int) -> None:
     """Shrink the box of a class to the records that stay in it."""
     h = head
-    fresh = True
+    others = 0
     while h != NOBODY:
         if hold[h, COUNT] > hold[h, TAKEN]:
-            row_join(spec, box, c, codes, np.int64(hold[h, TUPLE]), fresh)
-            fresh = False
+            row_join(spec, box, c, codes, np.int64(hold[h, TUPLE]), others)
+            others += 1
         number[WORK] += 1
         h = np.int64(hold[h, NEXT_IN_CLASS])
 
 
-@njit(cache=True, nogil=True)
-def toggle(spec: Ints, tree: Ints, covers: Words, box: Ints, row: int, c: int) -> None:
-    """Mark or unmark that class `c` covers what the box in `row` covers."""
-    word = c >> 6
-    bit = np.uint64(1) << np.uint64(c & 63)
-    for a in range(len(spec)):
-        slot, first, buckets, codes = spec[a, SLOT], spec[a, MASKS], spec[a, BUCKETS], spec[a, CODES]
-        if spec[a, KIND] == SET:
-            for b in range(buckets):
-                hit = False
-                for code in range((b * codes + buckets - 1) // buckets, ((b + 1) * codes + buckets - 1) // buckets):
-                    hit = hit or (box[row, slot + (code >> 6)] >> (code & 63)) & 1 == 1
-                if hit:
-                    covers[first + b, word] ^= bit
-        else:
-            lo, hi = box[row, slot], box[row, slot + 1]
-            if lo < hi and spec[a, KIND] == TREE:
-                node = spec[a, NODES] + lowest(tree, spec[a, NODES], lo, hi)
-                lo, hi = tree[node, FIRST], tree[node, LAST]
-            elif lo < hi and hi == spec[a, MISSING]:
-                lo = np.int64(0)
-            for b in range(first + lo * buckets // codes, first + hi * buckets // codes + 1):
-                covers[b, word] ^= bit
-
-
-@njit(cache=True, nogil=True)
+@inner
 def finish(
     spec: Ints,
     tree: Ints,
-    covers: Words,
     box: Ints,
     loss: Floats,
     histogram: Shorts,
     klass: Ints,
     hold: Shorts,
-    tuple_head: Shorts,
+    heads: Shorts,
     lists: Shorts,
+    covers: Words,
     number: Ints,
     fresh: int,
     accepted: bool,
@@ -331,55 +344,60 @@ def finish(
     for i in range(number[PLANS]):
         hold[lists[i, PLAN], TAKEN] = 0
     if accepted:
-        if fresh != NOBODY:
-            toggle(spec, tree, covers, box, fresh, fresh)
+        toggle(spec, tree, covers, box, fresh, fresh)
+        number[CLASSES] += 1
         for i in range(number[PLANS]):
-            move(hold, klass, tuple_head, number, np.int64(lists[i, PLAN]), np.int64(lists[i, TO]), lists[i, AMOUNT])
+            h, to = np.int64(lists[i, PLAN]), np.int64(lists[i, TO])
+            move(hold, klass, heads, number, h, to, np.int64(lists[i, AMOUNT]))
+    else:
+        empty(loss, histogram, klass, fresh)
+    klass[fresh, STATUS] = OPEN
     for i in range(number[TOUCHES]):
         c = klass[i, TOUCHED]
-        if not accepted:
-            restore(box, loss, histogram, klass, c)
-        else:
+        if accepted:
             toggle(spec, tree, covers, box, c + len(klass), c)
             if klass[c, STATUS] != CLOSED:
                 toggle(spec, tree, covers, box, c, c)
-        if accepted and klass[c, STATUS] == CLOSED:
-            retire(klass, number, c)
-            loss[c] = 0.0
-            for v in range(histogram.shape[1]):
-                histogram[c, v] = 0
+            else:
+                empty(loss, histogram, klass, c)
+                # The last class in use takes the place of the closed one.
+                number[CLASSES] -= 1
+                place, end = klass[c, PLACE], number[CLASSES]
+                last = klass[end, LIVE]
+                klass[place, LIVE], klass[last, PLACE] = last, place
+                klass[end, LIVE], klass[c, PLACE] = c, end
+        else:
+            klass[c, SIZE] = klass[c, OLD_SIZE]
+            copy_row(box, loss, histogram, c + len(klass), c)
         klass[c, STATUS] = OPEN
     number[TOUCHES] = 0
     number[PLANS] = 0
 
 
-@njit(cache=True, nogil=True)
-def retire(klass: Ints, number: Ints, c: int) -> None:
-    """Give an empty class back."""
-    number[CLASSES] -= 1
-    last = number[CLASSES]
-    i = klass[c, PLACE]
-    other = klass[last, LIVE]
-    klass[i, LIVE], klass[other, PLACE] = other, i
-    klass[last, LIVE], klass[c, PLACE] = c, last
+@inner
+def empty(loss: Floats, histogram: Shorts, klass: Ints, c: int) -> None:
+    """Make `c` a class without records."""
     klass[c, SIZE] = 0
+    loss[c] = 0.0
+    for v in range(histogram.shape[1]):
+        histogram[c, v] = 0
 
 
-@njit(cache=True, nogil=True)
-def move(hold: Shorts, klass: Ints, tuple_head: Shorts, number: Ints, h: int, to: int, amount: int) -> None:
+@inner
+def move(hold: Shorts, klass: Ints, heads: Shorts, number: Ints, h: int, to: int, amount: int) -> None:
     """Move records of a holding to another class."""
     point, t = hold[h, POINT], hold[h, TUPLE]
     hold[h, COUNT] -= amount
     whole = hold[h, COUNT] == 0
-    in_class, in_tuple = NEXT_IN_CLASS, NEXT_IN_TUPLE
-    target = np.int64(tuple_head[t])
+    in_class, in_tuple = np.int64(NEXT_IN_CLASS), np.int64(NEXT_IN_TUPLE)
+    target = np.int64(heads[t])
     while target != NOBODY and not (hold[target, POINT] == point and hold[target, CLASS] == to):
         target = np.int64(hold[target, NEXT_IN_TUPLE])
     known = target != NOBODY
     if whole:
         klass[hold[h, CLASS], HEAD] = unlink(hold, h, klass[hold[h, CLASS], HEAD], in_class)
         if known:
-            tuple_head[t] = unlink(hold, h, np.int64(tuple_head[t]), in_tuple)
+            heads[t] = unlink(hold, h, np.int64(heads[t]), in_tuple)
             hold[number[FREES], FREE] = h
             number[FREES] += 1
         target = target if known else h
@@ -389,8 +407,8 @@ def move(hold: Shorts, klass: Ints, tuple_head: Shorts, number: Ints, h: int, to
         hold[target, POINT] = point
         hold[target, TUPLE] = t
         hold[target, COUNT] = 0
-        link(hold, target, np.int64(tuple_head[t]), in_tuple)
-        tuple_head[t] = target
+        link(hold, target, np.int64(heads[t]), in_tuple)
+        heads[t] = target
     hold[target, COUNT] += amount
     if not known:
         hold[target, CLASS] = to
@@ -398,7 +416,7 @@ def move(hold: Shorts, klass: Ints, tuple_head: Shorts, number: Ints, h: int, to
         klass[to, HEAD] = target
 
 
-@njit(cache=True, nogil=True)
+@inner
 def link(hold: Shorts, h: int, first: int, after: int) -> None:
     """Put a holding before the first of a list; `after` is the list's column, the one beside it leads back."""
     hold[h, after] = first
@@ -407,7 +425,7 @@ def link(hold: Shorts, h: int, first: int, after: int) -> None:
         hold[first, after + 1] = h
 
 
-@njit(cache=True, nogil=True)
+@inner
 def unlink(hold: Shorts, h: int, first: int, after: int) -> int:
     """Take a holding out of a list; returns the list's first."""
     following, before = hold[h, after], hold[h, after + 1]
