@@ -13,6 +13,7 @@ import numpy as np
 from shoal.algorithms import Progress, names, run
 from shoal.errors import ConfigError, ShoalError, UnsupportedError, did_you_mean
 from shoal.microdata import Microdata
+from shoal.models import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.recode import class_states
@@ -81,7 +82,12 @@ def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> li
         return ["greedy_pk", "enhanced_pk", "k_member"]
     if not rules.superset_closed:
         wanted = ["peel", "mondrian"] if rules.union_closed else ["mondrian"]
-        wanted = wanted[:1] if refined and "peel" in there else wanted
+        flat = rules.flat()
+        if flat is None:
+            wanted = ["mondrian"]
+        elif refined and rules.union_closed and CompiledKind.DISTANCE in flat.kind:
+            # Distances to the table's distribution: what a start keeps as slack is worth more than what it loses.
+            wanted = ["peel"]
     elif refined:
         wanted = ["mondrian"]
     else:

@@ -267,7 +267,7 @@ def take(
                 most = np.int64(1)
                 if only_size:
                     most = min(k - klass[fresh, SIZE], np.int64(hold[h, COUNT] - hold[h, TAKEN]))
-            number[WORK] += spares
+            number[WORK] += spares if only_size else 4 * spares
         if most > 0:
             c, point = np.int64(hold[h, CLASS]), np.int64(hold[h, POINT])
             if i >= founds or klass[c, STATUS] == PARTIAL:

@@ -23,14 +23,28 @@ def refined(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Partition:
-    """The partition after a box search.
+    """The partition after a search that fits the policy, the one of `partition` or less loss.
 
-    Full-domain partitions publish one level a column and are left as they are; so are policies that no compiled loop knows.
+    Where a record can spoil the class it joins (t-closeness and its relatives) priced relocation comes first: it moves
+    single records and minds what they use up, while the box search moves groups. Full-domain partitions publish one
+    level a column and are left as they are; so are policies that no compiled loop knows.
     """
     if effort is False or partition.levels is not None or rules.flat() is None or partition.classes == 0:
         return partition
     from shoal.refine.box_search import box_search
+    from shoal.refine.relocation import relocate
 
     work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
-    found = box_search(data.codes, data.space(objective), rules, partition, effort=work, seed=seed, progress=progress)
-    return Partition(found.labels, None, {**partition.notes, "refined": {"by": "box_search", "effort": work}})
+    space, told = data.space(objective), progress or (lambda share: None)
+    searches = [box_search] if rules.superset_closed else [relocate, box_search]
+    if isinstance(work, (int, float)):
+        work = work / len(searches)
+    found = partition
+    for i, search in enumerate(searches):
+
+        def part(share: float, before: int = i) -> None:
+            told((before + share) / len(searches))
+
+        found = search(data.codes, space, rules, found, effort=work, seed=seed, progress=part)
+    note = {"by": [search.__name__ for search in searches], "effort": "fast" if effort is True else effort}
+    return Partition(found.labels, None, {**partition.notes, "refined": note})
