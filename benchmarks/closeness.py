@@ -1,8 +1,8 @@
 """t-closeness on Adult: peel, then priced relocation, nothing suppressed.
 
-    python benchmarks/closeness.py             t = 0.1, 0.2, 0.3, 0.4 with refine = "thorough"
-    python benchmarks/closeness.py --fast      the same with refine = "fast"
-    python benchmarks/closeness.py --t 0.2     one limit only
+    python -m benchmarks.closeness             t = 0.1, 0.2, 0.3, 0.4 with refine = "thorough"
+    python -m benchmarks.closeness --fast      the same with refine = "fast"
+    python -m benchmarks.closeness --t 0.2     one limit only
 
 All 30,162 complete records, 7 quasi-identifiers (age with the domain 1 to 100, the others with their taxonomies), k = 5 and
 t-closeness with equal distances on occupation. Granularity is the mean over all cells. One core; times are processor
@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from benchmarks._tables import adult_table
 
 import shoal
-from shoal import datasets
 from shoal.algorithms import run
-from shoal.datasets.public import adult_taxonomy_path
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.refine.relocation import relocate
 
-QUASI = ("age", "sex", "race", "marital-status", "education", "native-country", "workclass")
 LIMITS = (0.1, 0.2, 0.3, 0.4)
 K = 5
 
@@ -41,11 +39,11 @@ def main() -> None:
     options = parser.parse_args()
     effort: Literal["fast", "thorough"] = "fast" if options.fast else "thorough"
 
-    data = adult()
+    data = adult_table()
     started = time.process_time()
     solve(data.take(np.arange(500)), 0.4, "fast")
     print(f"first use: {time.process_time() - started:.1f} s (compiling, or loading what an earlier run compiled)")
-    print(f'{data.n} records, {len(QUASI)} quasi-identifiers, k = {K}, refine = "{effort}"\n')
+    print(f'{data.n} records, {len(data.quasi)} quasi-identifiers, k = {K}, refine = "{effort}"\n')
     print("   t   classes   smallest   largest distance   peeled   refined   peel s   relocation s")
     lines = [solve(data, t, effort) for t in options.t]
     for line in lines:
@@ -59,13 +57,6 @@ def main() -> None:
     figures = {"machine": platform.processor() or platform.machine(), "k": K, "effort": effort, "lines": lines}
     target.write_text(json.dumps(figures, indent=1) + "\n")
     print(f"\nwritten: {target.relative_to(Path(__file__).parents[1])}")
-
-
-def adult() -> Microdata:
-    """The complete training records."""
-    schema: dict[str, Any] = {name: {"role": "quasi", "taxonomy": str(adult_taxonomy_path(name))} for name in QUASI[1:]}
-    schema |= {"age": {"role": "quasi", "domain": [1, 100]}, "occupation": {"role": "sensitive"}}
-    return Microdata.from_frame(datasets.adult("train").select([*QUASI, "occupation"]), schema)
 
 
 def solve(data: Microdata, t: float, effort: Literal["fast", "thorough"]) -> dict[str, Any]:
