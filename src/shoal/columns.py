@@ -78,13 +78,14 @@ def _complain(series: pl.Series, parsed: pl.Series, name: str, wanted: str, way_
 
 def code(series: pl.Series, labels: list[str], name: str, what: str, missing: int | None = None) -> NDArray[np.int32]:
     """Position of each value in `labels`; missing gets the next code unless told otherwise."""
-    distinct = series.drop_nulls().unique()
-    unknown = distinct.filter(~distinct.is_in(pl.Series(labels, dtype=pl.String).implode())).sort()
-    if len(unknown):
+    physical = series.cast(pl.Enum(labels), strict=False).to_physical() if labels else series.cast(pl.Int32)
+    if physical.null_count() > series.null_count():
+        unknown = series.filter(physical.is_null() & series.is_not_null()).unique().sort()
         count = int((series == unknown[0]).sum())
         raise InputError(unknown_value(name, str(unknown[0]), count, what, len(unknown) - 1))
-    physical = series.cast(pl.Enum(labels)).to_physical().cast(pl.Int32) if labels else series.cast(pl.Int32)
-    return physical.fill_null(len(labels) if missing is None else missing).to_numpy().astype(np.int32)
+    if physical.null_count():
+        physical = physical.cast(pl.Int32).fill_null(len(labels) if missing is None else missing)
+    return physical.to_numpy().astype(np.int32)  # a copy: compiled loops take what cannot be written for another type
 
 
 def unknown_value(name: str, value: str, count: int, what: str, more: int = 0) -> str:

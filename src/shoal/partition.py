@@ -17,6 +17,9 @@ from shoal.errors import InternalError
 
 Labels = NDArray[np.int32]
 
+# A table by label is faster than sorting, as long as it is not much longer than the labels.
+ROOM = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Partition:
@@ -28,7 +31,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         labels = np.ascontiguousarray(self.labels, dtype=np.int32)
-        if len(labels) and (labels.min() < -1 or len(np.unique(labels[labels >= 0])) != labels.max() + 1):
+        if not _without_gaps(labels):
             raise InternalError("a partition's labels must be -1 (suppressed) or 0, 1, … without gaps")
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
@@ -44,9 +47,17 @@ class Partition:
     @classmethod
     def compact(cls, labels: NDArray[np.integer[Any]], **more: Any) -> Partition:
         """From labels with gaps, keeping their order."""
+        largest = int(labels.max(initial=-1))
+        if largest < ROOM * max(1, len(labels)) and labels.min(initial=-1) == -1:
+            used = np.zeros(largest + 2, dtype=bool)
+            used[labels] = True
+            used[-1] = False  # where label -1 lands
+            dense = np.cumsum(used) - 1
+            dense[-1] = -1
+            return cls(dense[labels].astype(np.int32), **more)
         kept = np.unique(labels[labels >= 0])
-        dense = np.searchsorted(kept, labels).astype(np.int32)
-        return cls(np.where(labels >= 0, dense, np.int32(-1)).astype(np.int32), **more)
+        found = np.searchsorted(kept, labels).astype(np.int32)
+        return cls(np.where(labels >= 0, found, np.int32(-1)).astype(np.int32), **more)
 
     @property
     def n(self) -> int:
@@ -82,3 +93,14 @@ class Partition:
     def members(self) -> list[NDArray[np.int64]]:
         """Record indices of each class."""
         return np.split(self.order, self.starts[1:]) if self.classes else []
+
+
+def _without_gaps(labels: Labels) -> bool:
+    if len(labels) == 0:
+        return True
+    low, high = int(labels.min()), int(labels.max())
+    if low < -1 or high >= len(labels):
+        return False
+    used = np.zeros(high + 2, dtype=bool)
+    used[labels] = True
+    return bool(used[: high + 1].all())

@@ -11,6 +11,7 @@ k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -168,6 +169,19 @@ class Rules:
             reason = rule.infeasible()
             if reason:
                 raise InfeasibleError(f"{reason}.", witness=rule.attribute)
+
+    def restrict(self, records: NDArray[Any]) -> Rules:
+        """The rules for some of the records alone, which still measure them by the whole table's distributions.
+
+        What a rule took from the table when it was bound (a distribution, which values are rare, a variance) stays; what
+        it counts (codes, records, bounds on the number of classes) is that of the records.
+        """
+        views = {view.key: View(view.key, view.codes[records], view.width) for view in self.views}
+        rules = [copy(rule) for rule in self.rules]
+        for rule in rules:
+            rule.n = len(records)
+            rule.view = views[rule.view.key] if rule.view is not None else None
+        return Rules(self.policy, tuple(rules), len(records))
 
     def stats(self, labels: NDArray[Any], classes: int) -> Stats:
         """Sizes and histograms of all classes of a labelling; label -1 is nobody's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,9 +17,35 @@ from shoal.taxonomy import Taxonomy
 Intervals = Literal["text", "columns", "midpoint"]
 
 
+@dataclass(frozen=True, eq=False)
+class Members:
+    """What the classes are made of, class by class: rows of codes, the class of each and how many records it stands for."""
+
+    codes: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    weights: NDArray[np.int64] | None
+
+    def states(self, space: Space) -> States:
+        """The tight state of each class."""
+        sizes = np.bincount(self.labels, minlength=1)
+        starts = np.cumsum(sizes) - sizes
+        return space.states(self.codes, np.arange(len(self.labels)), starts if len(self.labels) else starts[:0])
+
+
+def members(data: Microdata, partition: Partition) -> Members:
+    """The distinct tuples, where no two equal records are in different classes; else the records one by one."""
+    points = data.points
+    owner = np.full(len(points.weights), -1, dtype=np.int32)
+    owner[points.of_record] = partition.labels
+    if np.array_equal(owner[points.of_record], partition.labels):
+        order = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
+        return Members(points.codes[order], owner[order], points.weights[order])
+    return Members(data.codes[partition.order], partition.labels[partition.order], None)
+
+
 def class_states(data: Microdata, partition: Partition, space: Space) -> States:
     """What each class publishes: its tight state, or the nodes of the chosen levels where there are levels."""
-    states = space.states(data.codes, partition.order, partition.starts)
+    states = members(data, partition).states(space)
     if partition.levels is None:
         return states
     for a, (domain, level) in enumerate(zip(space.domains, partition.levels, strict=True)):
@@ -52,27 +78,37 @@ def _flat(domain: Domain) -> Tree:
 
 
 def generalize(
-    data: Microdata, partition: Partition, states: States, *, intervals: Intervals = "text"
+    data: Microdata,
+    partition: Partition,
+    states: States,
+    *,
+    intervals: Intervals = "text",
+    rows: NDArray[np.int64] | None = None,
 ) -> list[pl.Series]:
-    """Intervals, lowest common ancestors and sets, one column a quasi-identifier (two with `columns`)."""
+    """Intervals, lowest common ancestors and sets, one column a quasi-identifier (two with `columns`).
+
+    `rows` are the records to show and their order; by default all of them in theirs.
+    """
+    labels = partition.labels if rows is None else partition.labels[rows]
     space = data.space("ncp")
     texts = space.publish(states)
     columns: list[pl.Series] = []
     for a, (name, domain) in enumerate(zip(data.quasi, data.domains, strict=True)):
         if isinstance(domain, Interval) and domain.labels is None and intervals != "text":
             slot = int(space.slots[a])
-            columns += _numeric(name, domain, states[:, slot], states[:, slot + 1], partition, intervals)
+            columns += _numeric(name, domain, states[:, slot], states[:, slot + 1], labels, intervals)
         else:
-            columns.append(_spread(name, texts[a], partition.labels))
+            columns.append(_spread(name, texts[a], labels))
     return columns
 
 
-def microaggregate(data: Microdata, partition: Partition) -> list[pl.Series]:
+def microaggregate(data: Microdata, partition: Partition, *, rows: NDArray[np.int64] | None = None) -> list[pl.Series]:
     """The class's mean for numbers and dates, median for ordered labels, most frequent value for the rest.
 
     Ties go to the smallest code. Missing values take no part; a class of nothing but missing stays missing.
     """
     columns: list[pl.Series] = []
+    shown = partition.labels if rows is None else partition.labels[rows]
     inside = partition.labels >= 0
     labels = partition.labels[inside]
     for a, (name, domain) in enumerate(zip(data.quasi, data.domains, strict=True)):
@@ -82,7 +118,7 @@ def microaggregate(data: Microdata, partition: Partition) -> list[pl.Series]:
             sums = np.bincount(labels[known], domain.values[codes[known]], partition.classes)
             counts = np.bincount(labels[known], minlength=partition.classes)
             means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-            columns.append(_gathered(name, means, partition.labels, domain.is_date))
+            columns.append(_gathered(name, means, shown, domain.is_date))
             continue
         if isinstance(domain, Interval):
             chosen = _medians(codes[known], labels[known], partition.classes)
@@ -91,7 +127,7 @@ def microaggregate(data: Microdata, partition: Partition) -> list[pl.Series]:
             chosen = _modes(codes[known], labels[known], partition.classes, domain.size)
             names = domain.labels if isinstance(domain, Set) else domain.taxonomy.labels
             texts = [names[int(c)] if c >= 0 else None for c in chosen]
-        columns.append(_spread(name, texts, partition.labels))
+        columns.append(_spread(name, texts, shown))
     return columns
 
 
@@ -102,7 +138,7 @@ def _spread(name: str, texts: list[str | None], labels: NDArray[np.int32]) -> pl
 
 
 def _numeric(
-    name: str, domain: Interval, lo: States, hi: States, partition: Partition, intervals: Intervals
+    name: str, domain: Interval, lo: States, hi: States, labels: NDArray[np.int32], intervals: Intervals
 ) -> list[pl.Series]:
     """Numbers for people who compute: both ends, or the middle. "Any" is the whole observed range."""
     if len(domain.values) == 0:
@@ -114,10 +150,10 @@ def _numeric(
         missing = lo == len(domain.values)
         ends = [np.where(missing, np.nan, low), np.where(missing, np.nan, high)]
     if intervals == "midpoint":
-        return [_gathered(name, (ends[0] + ends[1]) / 2, partition.labels, domain.is_date)]
+        return [_gathered(name, (ends[0] + ends[1]) / 2, labels, domain.is_date)]
     return [
-        _gathered(f"{name}_min", ends[0], partition.labels, domain.is_date),
-        _gathered(f"{name}_max", ends[1], partition.labels, domain.is_date),
+        _gathered(f"{name}_min", ends[0], labels, domain.is_date),
+        _gathered(f"{name}_max", ends[1], labels, domain.is_date),
     ]
 
 

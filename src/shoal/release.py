@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.errors import InputError
 from shoal.microdata import Microdata
@@ -84,10 +85,11 @@ def mask(
     secret: bytes,
 ) -> pl.DataFrame:
     """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers."""
+    rows = _published_rows(partition, drop_suppressed, shuffle_seed, secret)
     if recode == "microaggregate":
-        masked = microaggregate(data, partition)
+        masked = microaggregate(data, partition, rows=rows)
     else:
-        masked = generalize(data, partition, states, intervals=intervals)
+        masked = generalize(data, partition, states, intervals=intervals, rows=rows)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
         owner = series.name if series.name in by_name else series.name.removesuffix("_min").removesuffix("_max")
@@ -97,21 +99,24 @@ def mask(
         if attribute.role == "quasi":
             columns += by_name[name]
         elif attribute.role != "identifier":
-            columns.append(data.frame[name])
+            columns.append(data.frame[name] if rows is None else data.frame[name].gather(rows))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"Column '{name}' would be published twice; rename it, or use intervals = \"text\".")
-    table = pl.DataFrame(columns)
-    keep = partition.labels >= 0 if drop_suppressed else np.ones(data.n, dtype=bool)
-    rows = np.flatnonzero(keep)
-    if shuffle_seed is not None:
-        # The seed is published in the manifest; drawing also on the raw table keeps the order from being undone.
-        key = np.frombuffer(hashlib.sha256(secret + b"order").digest(), dtype=np.uint32)
-        rows = np.random.default_rng([shuffle_seed, *key.tolist()]).permutation(rows)
-    elif keep.all():
-        return table
-    return table[rows]
+    return pl.DataFrame(columns)
+
+
+def _published_rows(
+    partition: Partition, drop_suppressed: bool, shuffle_seed: int | None, secret: bytes
+) -> NDArray[np.int64] | None:
+    """The records to publish in their order; None for all as they stand."""
+    keep = partition.labels >= 0 if drop_suppressed else np.ones(partition.n, dtype=bool)
+    if shuffle_seed is None:
+        return None if keep.all() else np.flatnonzero(keep)
+    # The seed is published in the manifest; drawing also on the raw table keeps the order from being undone.
+    key = np.frombuffer(hashlib.sha256(secret + b"order").digest(), dtype=np.uint32)
+    return np.random.default_rng([shuffle_seed, *key.tolist()]).permutation(np.flatnonzero(keep))
 
 
 def fingerprint(frame: pl.DataFrame) -> bytes:
@@ -123,10 +128,18 @@ def fingerprint(frame: pl.DataFrame) -> bytes:
         if series.dtype == pl.String:
             lengths = series.str.len_bytes().fill_null(0).to_numpy()
             digest.update(lengths.tobytes())
-            digest.update("".join(series.fill_null("").to_list()).encode())
+            digest.update(_content(series.fill_null("")))
         else:
             digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
     return digest.digest()
+
+
+def _content(texts: pl.Series) -> memoryview:
+    """The bytes of all texts, one after the other, without making a Python text of each."""
+    arrow = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, content = arrow.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
+    return memoryview(content if content is not None else b"")[ends[0] : ends[1]]
 
 
 def manifest(

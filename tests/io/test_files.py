@@ -172,7 +172,7 @@ def test_fast_and_careful_reading_agree(tmp_path: Path, monkeypatch: pytest.Monk
     text = "id,note,more\n" + "".join(
         f'{i},"a, ""{i}"" b\n{i}",{"" if i % 3 else "  pad"}\n' if i % 2 else f"{i},plain é,x\n" for i in range(40)
     )
-    monkeypatch.setattr(delimited, "_CHUNK", chunk)
+    monkeypatch.setattr(delimited, "_PIECE", chunk)
     fast = delimited._parse_fast(text.encode(), ",", ["id", "note", "more"], 1)
     careful = delimited._parse_carefully(text.encode(), ",", ["id", "note", "more"], 1, "t", False)
     assert fast is not None
@@ -317,7 +317,7 @@ def test_fast_reading_never_disagrees_with_careful_reading(monkeypatch: pytest.M
         if draw.random() < 0.1:
             rows[-1].append("more")
         text = draw.choice(["\n", "\r\n"]).join(",".join(row) for row in rows) + draw.choice(["", "\n", "\n\n"])
-        monkeypatch.setattr(delimited, "_CHUNK", draw.choice([3, 8, 1 << 24]))
+        monkeypatch.setattr(delimited, "_PIECE", draw.choice([3, 8, 1 << 24]))
         fast = delimited._parse_fast(text.encode(), ",", names, 0)
         if fast is None or fast.is_empty():
             continue

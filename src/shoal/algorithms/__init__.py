@@ -22,8 +22,10 @@ Progress = Callable[[float], None]
 Algorithm = Callable[..., Partition]
 
 # Rooms that algorithms share; they are not algorithms themselves.
-SHARED = ("common", "features", "levels", "weighting", "xmeans")
+SHARED = ("blocks", "common", "features", "levels", "weighting", "xmeans")
 COMMON = ("objective", "seed", "progress")
+# Those whose time grows faster than the table: they take the option `blocks` (DESIGN §4.5).
+BLOCKED = ("enhanced_pk", "greedy_pk", "k_member", "kpqr", "mdav", "p_mdav", "spatial_distance")
 
 
 def names() -> list[str]:
@@ -42,7 +44,8 @@ def find(name: str) -> Algorithm:
 def options_of(name: str) -> list[str]:
     """The options an algorithm takes besides the common ones."""
     parameters = inspect.signature(find(name)).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in COMMON]
+    own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in COMMON]
+    return [*own, "blocks"] if name in BLOCKED else own
 
 
 def run(
@@ -63,6 +66,12 @@ def run(
             hint = did_you_mean(key, allowed) if allowed else "it takes none."
             raise ConfigError(f"{name}: no option '{key}'; {hint}")
     rules.require_feasible()
+    if name in BLOCKED:
+        from shoal.algorithms.blocks import in_blocks
+
+        return in_blocks(
+            name, data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {})
+        )
     return algorithm(data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {}))
 
 

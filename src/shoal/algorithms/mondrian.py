@@ -54,6 +54,8 @@ Part = tuple[int, int]
 
 # Parts with fewer rows are not worth a thread of their own.
 SMALL = 20_000
+# Blocks are cut no smaller than this part of the size asked for.
+SMALLEST_BLOCK = 8
 
 
 def mondrian(
@@ -113,6 +115,41 @@ def cut_columns(
     labels = np.empty(len(table.begins), dtype=np.int32)
     kernel.number_classes(table, labels)
     return labels
+
+
+def cut_blocks(data: Microdata, rules: Rules, space: Space, size: int, threads: int = 0) -> NDArray[np.int32]:
+    """The block of each record: parts of at most about `size` records, each of which satisfies the policy.
+
+    The cuts are those that save most loss, so that seams lie where classes would hardly cross them. A block has no fewer
+    than an eighth of `size` records as long as such cuts can be found. Equal records are never separated.
+    """
+    from shoal.kernels import mondrian as kernel
+    from shoal.kernels.mondrian_parts import weight_of
+
+    whole = data.points if rules.only_size else None
+    columns = list((data.codes if whole is None else whole.codes).T)
+    table = _table(columns, space, rules, None if whole is None else whole.weights)
+    plan, prices = _plan(space, rules, "strict", "auto")
+    even = plan._replace(k=max(rules.k, size // SMALLEST_BLOCK))
+    jobs = [_Job(table, way, prices, rules, kernel.LOSS_OF_ALL) for way in (even, plan)]
+
+    def cut(part: Part) -> list[Part]:
+        if weight_of(table, *part) > size:
+            for job in jobs:
+                children = job.cut_once(*part)
+                if len(children) > 1:
+                    table.begins[part[0]] = 0
+                    return children
+        table.begins[part[0]] = 1
+        return []
+
+    parts = [(0, len(table.begins))]
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        while parts:
+            parts = [child for children in pool.map(cut, parts) for child in children]
+    labels = np.empty(len(table.begins), dtype=np.int32)
+    kernel.number_classes(table, labels)
+    return labels if whole is None else labels[whole.of_record]
 
 
 def _check(space: Space, rules: Rules, mode: str, categories: str, split: str, cuts: str, threads: int) -> None:
@@ -232,10 +269,10 @@ class _Job:
 
     def cut_all(self, begin: int, end: int) -> int:
         """Cut the part until nothing can be cut; its number of rows."""
-        from shoal.kernels.mondrian import cut_all
+        from shoal.kernels.mondrian import cut
 
         if self.compiled:
-            cut_all(self.table, self.plan, self.prices, self.flat, self.split, begin, end)
+            cut(self.table, self.plan, self.prices, self.flat, self.split, begin, end, False)
             return end - begin
         stack = [(begin, end)]
         while stack:
@@ -246,20 +283,19 @@ class _Job:
 
     def cut_once(self, begin: int, end: int) -> list[Part]:
         """The children of the part's best allowed cut; the part alone, marked as a class, when there is none."""
-        from shoal.kernels.mondrian import cut_once
+        from shoal.kernels.mondrian import cut
         from shoal.kernels.mondrian_parts import new_work
 
-        work = new_work(self.plan)
         if self.compiled:
-            bounds = cut_once(self.table, self.plan, self.prices, self.flat, work, self.split, begin, end)
+            bounds = cut(self.table, self.plan, self.prices, self.flat, self.split, begin, end, True)
         else:
-            bounds = self._cut_once(work, begin, end)
+            bounds = self._cut_once(new_work(self.plan), begin, end)
         if len(bounds) == 2:
             self.table.begins[begin] = 1
         return [(int(low), int(high)) for low, high in pairwise(bounds)]
 
     def _cut_once(self, work: Work, begin: int, end: int) -> NDArray[np.int64]:
-        """`kernels.mondrian.cut_once` for rules that have no compiled form."""
+        """`kernels.mondrian.cut` for rules that have no compiled form."""
         from shoal.kernels import mondrian as kernel
         from shoal.kernels import mondrian_parts as parts
 

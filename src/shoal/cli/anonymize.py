@@ -87,12 +87,10 @@ def release_of(
     seed: int | None = None,
 ) -> Release:
     """Walk the road with the configured settings."""
-    from shoal.kernels import is_cold
     from shoal.policy import Policy
     from shoal.road import anonymize as walk
 
-    if is_cold():
-        speaker.say("Compiling the fast loops, once: this first run takes about a minute longer.")
+    speaker.say_if_cold()
     method, publication = configuration.config.method, configuration.config.release
     with speaker.progress("masking") as progress:
         return walk(

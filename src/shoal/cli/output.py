@@ -36,6 +36,13 @@ class Speaker:
         if not self.quiet:
             self.console.print(text)
 
+    def say_if_cold(self) -> None:
+        """Why the very first run takes longer; on stderr, since it is no part of what the command has to say."""
+        from shoal.kernels import is_cold
+
+        if is_cold() and not self.quiet:
+            sys.stderr.write("Compiling the fast loops, once: this first run takes about half a minute longer.\n")
+
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for people; numbers to the right."""
         if self.quiet:

@@ -1,17 +1,20 @@
 """Rows in classes that change: members, states, losses, and a search tree over the states (`kernels/class_index.py`).
 
-Rows and classes are places in growing arrays here. What happens to them and why is decided in `shoal.evolve.i3m`.
+Rows and classes are places in growing arrays here. What happens to them and why is decided in `shoal.evolve.step`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.space import Codes, Set, Space, States
+
+if TYPE_CHECKING:
+    from shoal.kernels.i3m import Tests
 
 Rows = NDArray[np.int64]
 Slots = NDArray[np.int64]
@@ -26,21 +29,21 @@ class Grouping:
 
     def __init__(self, space: Space, codes: Codes, classes: NDArray[Any]) -> None:
         from shoal.kernels.class_index import make_index
-        from shoal.kernels.i3m import Records, make_groups
+        from shoal.kernels.i3m import make_groups, make_records
         from shoal.kernels.space import flatten
 
         self.space, self.flat = space, flatten(space)
         self.rows, self.slots = len(codes), int(classes.max(initial=-1)) + 1
-        link = np.full((self.rows, 3), -1, dtype=np.int32)
-        link[:, 0] = classes
-        self._records = Records(np.array(codes, dtype=np.int32, order="C"), link)
+        self._records = make_records(np.array(codes, dtype=np.int32, order="C"), classes)
         self._groups, self._index = make_groups(self.flat, 0), make_index(self.flat, 1)
         self._used = np.zeros(1, dtype=np.int64)
+        self._first = (self.rows, self.slots, space)
         self.rebuild()
 
     def rebuild(self) -> None:
         """Everything from the codes and the classes of the rows."""
-        from shoal.kernels.class_index import make_heap, make_index
+        from shoal.kernels.class_index import make_index
+        from shoal.kernels.heap import make_heap
         from shoal.kernels.i3m import make_groups, settle
 
         room = self.slots + max(64, self.slots // 8)
@@ -98,36 +101,76 @@ class Grouping:
         rows = members_of_all(self._records, self._groups, np.asarray(classes, dtype=np.int64))
         return np.split(rows, np.cumsum(self.sizes[classes])[:-1])
 
+    def labelled(self, classes: Slots) -> tuple[Rows, Slots]:
+        """The rows of several classes, class by class, and which of the classes, from 0 on, each is in."""
+        members = self.members_by_class(classes)
+        sizes = np.array([len(rows) for rows in members], dtype=np.int64)
+        return np.concatenate([*members, np.zeros(0, dtype=np.int64)]), np.repeat(np.arange(len(members)), sizes)
+
+    def begin_step(self) -> None:
+        """From here on `departed` tells what has left its class, and `go_back` is possible."""
+        from shoal.kernels.i3m import STAYED, WAS
+
+        self._records.link[self._records.log[: self._records.logged[0]], WAS] = STAYED
+        self._records.logged[0] = 0
+        self._first = (self.rows, self.slots, self.space)
+
+    def departed(self) -> tuple[Rows, Slots]:
+        """The rows, ascending, that have left a class since the step began, perhaps for a while only, and that class."""
+        from shoal.kernels.i3m import WAS
+
+        rows = np.sort(self._records.log[: self._records.logged[0]].astype(np.int64))
+        rows = rows[: np.searchsorted(rows, self._first[0])]
+        return rows, self._records.link[rows, WAS].astype(np.int64)
+
+    def go_back(self, altered: Rows, codes: Codes) -> None:
+        """Everything as it was when the step began; `altered` rows had these codes."""
+        from shoal.kernels.class_index import NOBODY
+        from shoal.kernels.i3m import CLASS
+
+        departed, classes = self.departed()
+        count, slots, space = self._first
+        if len(departed) or (self.rows, self.slots) != (count, slots):
+            self._records.link[departed, CLASS] = classes
+            self._records.link[count:, CLASS] = NOBODY
+            self.rows, self.slots = count, slots
+            self.set_codes(altered, codes)
+            self.rebuild()
+        if self.space is not space:
+            self.measure_by(space)
+
     def add_rows(self, codes: Codes) -> Rows:
         """New rows, in no class yet."""
-        from shoal.kernels.i3m import Records
+        from shoal.kernels.class_index import NOBODY
+        from shoal.kernels.i3m import STAYED, WAS, Records
 
         first, self.rows = self.rows, self.rows + len(codes)
-        if self.rows > len(self._records.codes):
-            extra = max(len(codes), self.rows // 8)
-            self._records = Records(
-                *(
-                    np.concatenate([part[:first], np.full((extra, part.shape[1]), -1, dtype=np.int32)])
-                    for part in self._records
-                )
-            )
+        kept, fresh = self._records, slice(first, self.rows)
+        if self.rows > len(kept.codes):
+            room = self.rows + max(len(codes), self.rows // 8)
+            wider = (longer(kept.codes, room), longer(kept.link, room), longer(kept.log, room))
+            self._records = Records(*wider, kept.logged)
+            # The room behind the rows as well: it must not look like members of a class.
+            fresh = slice(first, room)
         self._records.codes[first : self.rows] = codes
-        self._records.link[first : self.rows] = -1
+        self._records.link[fresh] = NOBODY
+        self._records.link[fresh, WAS] = STAYED
         return np.arange(first, self.rows)
-
-    def drop_rows(self, rows: int) -> None:
-        """Forget all rows but the first ones; `set_classes` has to follow."""
-        self.rows = rows
 
     def set_codes(self, rows: Rows, codes: Codes) -> None:
         """Other codes for rows that are in no class."""
         self._records.codes[rows] = codes
 
-    def set_classes(self, classes: NDArray[Any], slots: int) -> None:
-        """Another class, of so many, for every row; builds everything anew."""
-        self._records.link[: self.rows, 0] = classes
-        # Rows that were dropped may still stand behind the others.
-        self._records.link[self.rows :, 0] = -1
+    def set_classes(self, rows: Rows, classes: Slots, slots: int) -> None:
+        """Another class, of so many, for these rows; builds everything anew."""
+        from shoal.kernels.i3m import CLASS, STAYED, WAS
+
+        link, log, logged = self._records.link, self._records.log, self._records.logged
+        fresh = rows[link[rows, WAS] == STAYED]
+        log[logged[0] : logged[0] + len(fresh)] = fresh
+        logged[0] += len(fresh)
+        link[fresh, WAS] = link[fresh, CLASS]
+        link[rows, CLASS] = classes
         self.slots = slots
         self.rebuild()
 
@@ -141,22 +184,12 @@ class Grouping:
             build(self.flat, self._index, self._groups, np.flatnonzero(self.sizes))
             self._built = self.slots + gone
 
-    def place(self, rows: Rows, start: int, k: int, *, splits: bool) -> tuple[int, int]:
+    def place(self, rows: Rows, start: int, k: int, tests: Tests | None) -> tuple[int, int]:
         """Rows from `start` on join their best classes, until one calls for a decision (`kernels.i3m.place_all`)."""
         from shoal.kernels.i3m import place_all
 
-        at, c = place_all(
-            self.flat,
-            self._index,
-            self._groups,
-            self._records,
-            self._heap,
-            rows,
-            start,
-            self._used,
-            k,
-            splits,
-        )
+        parts = self.flat, self._index, self._groups, self._records, self._heap
+        at, c = place_all(*parts, rows, start, self._used, k, tests)
         self.slots = int(self._used[0])
         return int(at), int(c)
 
@@ -196,6 +229,19 @@ class Grouping:
         from shoal.kernels.i3m import disband
 
         return np.asarray(disband(self.flat, self._index, self._groups, self._records, c))
+
+    def regroup(self, classes: Slots, labels: NDArray[np.int64]) -> None:
+        """The rows of several classes, in the order of `labelled`, form other classes; what stays together is left alone."""
+        rows, old = self.labelled(classes)
+        pairs, sizes = np.unique(np.stack([old, labels]), axis=1, return_counts=True)
+        same = (sizes == np.bincount(old)[pairs[0]]) & (sizes == np.bincount(labels)[pairs[1]])
+        moves = ~np.isin(labels, pairs[1, same])
+        for i in np.unique(old[moves]).tolist():
+            self.disband(int(classes[i]))
+        order = np.lexsort((rows[moves], labels[moves]))
+        begins = np.flatnonzero(np.diff(labels[moves][order], prepend=-1))
+        for part in np.split(rows[moves][order], begins)[1:]:
+            self.found(part, near=self.best(int(part[0])) if self.live else -1)
 
     def split(self, c: int, k: int) -> None:
         """004's Split2k, again and again until fewer than 2k rows are left."""
@@ -241,19 +287,19 @@ class Grouping:
         price_moves(self.flat, self._records.codes, rows, moved, len(taken), state, costs)
         return costs
 
-    def price_loans(self, lender: Rows, borrower: Rows) -> NDArray[np.float64]:
-        """Ticks that the total loss rises by when a row of one class moves to another."""
+    def price_loans(self, lender: Rows, state: States, size: int) -> NDArray[np.float64]:
+        """Ticks that the total loss rises by when a row of a class moves to one of so many rows and this joined state."""
         from shoal.kernels.i3m import price_loans
 
         costs = np.empty(len(lender))
-        price_loans(self.flat, self._records.codes, lender, self.state_of(borrower), len(borrower), costs)
+        price_loans(self.flat, self._records.codes, lender, state, size, costs)
         return costs
 
     def next_break(self, order: Slots, start: int) -> tuple[int, Slots]:
         """The next class in `order` that is worth breaking, and where its rows go (`kernels.coverage`)."""
         from shoal.kernels.coverage import next_break
 
-        targets = np.empty(int(self.sizes.max(initial=1)), dtype=np.int64)
+        targets = np.empty(int(self.sizes[order].max(initial=1)), dtype=np.int64)
         at = next_break(self.flat, self._index, self._groups, self._records, self._heap, order, start, targets)
         return int(at), targets[: self.sizes[order[at]]] if at < len(order) else targets[:0]
 
@@ -297,22 +343,24 @@ class Grouping:
 
     def _make_room(self, classes: int) -> None:
         """So many more classes will fit."""
-        from shoal.kernels.class_index import NODES, Groups, Index, make_heap
+        from shoal.kernels.class_index import NODES, Groups, Index
+        from shoal.kernels.heap import make_heap
         from shoal.kernels.i3m import NODES_A_CLASS
 
         slots, nodes = self.slots + classes, int(self._index.top[NODES]) + classes * NODES_A_CLASS
         if slots > len(self._groups.info):
             room = slots + slots // 8
-            self._groups = Groups(*(_longer(part, room) for part in self._groups))
+            self._groups = Groups(*(longer(part, room) for part in self._groups))
         if nodes > len(self._index.info):
             room = nodes + nodes // 8
             kids, box, bound, info, top = self._index
-            self._index = Index(_longer(kids, room), _longer(box, room), _longer(bound, room), _longer(info, room), top)
+            self._index = Index(longer(kids, room), longer(box, room), longer(bound, room), longer(info, room), top)
         if len(self._heap.ticks) < len(self._groups.info) + len(self._index.info):
             self._heap = make_heap(len(self._groups.info) + len(self._index.info))
 
 
-def _longer(part: NDArray[Any], room: int) -> NDArray[Any]:
-    result = np.zeros((room, part.shape[1]), dtype=part.dtype)
+def longer(part: NDArray[Any], room: int) -> NDArray[Any]:
+    """The same with room behind it."""
+    result = np.zeros((room, *part.shape[1:]), dtype=part.dtype)
     result[: len(part)] = part
     return result

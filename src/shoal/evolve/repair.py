@@ -7,12 +7,18 @@ else is known about it (SPEC §9, F10). A policy of k alone needs none of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evolve.index import Grouping, Rows, Slots
-from shoal.policy import Rules, Stats
+from shoal.models.k_anonymity import KAnonymity
+from shoal.policy import Policy, Rules, Stats
+
+if TYPE_CHECKING:
+    from shoal.kernels.i3m import Tests
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -25,10 +31,28 @@ SEEDS = 32
 
 
 class Judge:
-    """A policy's opinion of classes given by rows; `seen` has the codes that its rules count, one line a row."""
+    """A policy's opinion of classes given by rows; `seen` has the codes that its rules count, one line a row.
+
+    The rules may be bound to another table when the rest of a table does not matter to them (`change.is_local`).
+    """
 
     def __init__(self, rules: Rules, seen: NDArray[np.int32]) -> None:
         self.rules, self.seen = rules, seen
+
+    @cached_property
+    def tests(self) -> Tests | None:
+        """The same for compiled loops; None for k alone."""
+        from shoal.kernels.i3m import Tests
+
+        if self.rules.only_size:
+            return None
+        rules = self.rules.flat()
+        if rules is None:
+            # A rule that nobody passes leaves every decision to those who can ask the policy itself.
+            rules = Policy((KAnonymity(2**62),)).bind((), 0).flat()
+        assert rules is not None
+        offset = np.cumsum([0, *(view.width for view in self.rules.views)])
+        return Tests(rules, self.seen, offset)
 
     def deficits(self, classes: Sequence[Rows]) -> Floats:
         """Total deficit of every class."""
@@ -51,15 +75,6 @@ class Judge:
             varied[known, codes[known]] += sign
             counts.append(varied)
         return self.rules.deficit(Stats(np.full(len(candidates), len(rows) + sign), tuple(counts)))
-
-    def agrees_with(self, other: Judge, rows: Rows) -> bool:
-        """Whether classes of these rows have the same deficits as in the other's table."""
-        if self.rules.only_size:
-            return True
-        mine, theirs = self.rules.flat(), other.rules.flat()
-        if mine is None or theirs is None or not np.array_equal(self.seen[rows], other.seen[rows]):
-            return False
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
     def _stats(self, classes: Sequence[Rows]) -> Stats:
         sizes = np.array([len(rows) for rows in classes], dtype=np.int64)
@@ -100,7 +115,7 @@ def _grow_half(grouping: Grouping, judge: Judge, rows: Rows, first: int | None) 
     lacking = np.inf
     while lacking > 0:
         free = np.flatnonzero(~moved)
-        rest = judge.changed(rows[free], rows[free], -1)
+        rest = _without(judge, rows[free])
         new = np.rint(judge.changed(rows[moved], rows[free], 1) * TICKS)
         possible = np.flatnonzero(rest <= 0)
         if first is not None and not moved.any():
@@ -125,21 +140,33 @@ def loans(grouping: Grouping, judge: Judge, c: int, lenders: Slots) -> Rows | No
     own = grouping.members(c)
     limit = 2 * len(own)
     members = grouping.members_by_class(lenders)
+    rests = [_without(judge, part) for part in members]
     lacking = float(np.rint(judge.deficits([own])[0] * TICKS))
     while lacking > 0:
         if len(own) == limit or not members:
             return None
         rows = np.concatenate(members)
-        rest = np.concatenate([judge.changed(part, part, -1) for part in members])
         more = np.rint(judge.changed(own, rows, 1) * TICKS)
-        possible = np.flatnonzero((rest <= 0) & (more < lacking))
-        if len(possible) == 0:
+        possible = (np.concatenate(rests) <= 0) & (more < lacking)
+        if not possible.any():
             return None
-        costs = np.concatenate([grouping.price_loans(part, own) for part in members])
-        chosen = possible[np.lexsort((rows[possible], costs[possible], more[possible]))[0]]
+        possible &= more == more[possible].min()
+        costs, ends = np.full(len(rows), np.inf), np.cumsum([len(part) for part in members])
+        state = grouping.state_of(own)
+        for lender in np.unique(np.searchsorted(ends, np.flatnonzero(possible), side="right")).tolist():
+            part = members[lender]
+            costs[ends[lender] - len(part) : ends[lender]] = grouping.price_loans(part, state, len(own))
+        chosen = int(np.lexsort((rows, np.where(possible, costs, np.inf)))[0])
         own, lacking = np.append(own, rows[chosen]), float(more[chosen])
-        members = [part[part != rows[chosen]] for part in members]
+        lender = int(np.searchsorted(ends, chosen, side="right"))
+        members[lender] = members[lender][members[lender] != rows[chosen]]
+        rests[lender] = _without(judge, members[lender])
     return own[limit // 2 :]
+
+
+def _without(judge: Judge, rows: Rows) -> Floats:
+    """Deficit of a class without each of its rows; a class never gives away its last one."""
+    return judge.changed(rows, rows, -1) if len(rows) > 1 else np.full(len(rows), np.inf)
 
 
 def target_for(grouping: Grouping, judge: Judge, row: int, bad: set[int]) -> int:
@@ -179,3 +206,9 @@ def neighbours_of(grouping: Grouping, c: int) -> Slots:
     """The classes that class `c` would be merged with for the least loss."""
     nearest = next(iter(grouping.ranked(grouping.states[c].copy(), int(grouping.sizes[c]))))
     return np.asarray(nearest[nearest != c][:NEIGHBOURS])
+
+
+def same_rules(one: Rules, other: Rules) -> bool:
+    """Whether both judge the same counts alike."""
+    mine, theirs = one.flat(), other.flat()
+    return mine is not None and theirs is not None and all(map(np.array_equal, mine, theirs))

@@ -27,6 +27,7 @@ _SPACES = " \t"
 _BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
 _CHUNK = 1 << 24
+_PIECE = 1 << 19  # what is made of a piece stays in the cache
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
@@ -212,6 +213,7 @@ def _parse_fast(data: bytes, delimiter: str, names: list[str], skip: int) -> pl.
         )
     except pl.exceptions.PolarsError:
         return None
+    frame = frame.rechunk()
     return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded else frame
 
 
@@ -223,8 +225,8 @@ def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[boo
     inside = False
     padded = b"\r" in data and (b" \r" in data or b"\t\r" in data)
     left = np.zeros(0, dtype=np.bool_)
-    for begin in range(start, len(content), _CHUNK):
-        chunk = content[begin : begin + _CHUNK]
+    for begin in range(start, len(content), _PIECE):
+        chunk = content[begin : begin + _PIECE]
         marks = (chunk == separator) | (chunk == newline)
         if quoted_file:
             marks |= chunk == quote

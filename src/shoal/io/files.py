@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import polars as pl
-from polars.selectors import string
 
 from shoal.errors import ConfigError, InputError, did_you_mean
 from shoal.io.atomic import atomic_path
@@ -33,6 +32,7 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".xlsx": "xlsx",
 }
+_PIECE = 1 << 22
 _EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS = 1_048_576, 16_384, 32_767
 
 
@@ -286,12 +286,27 @@ def _whole(column: pl.Series) -> pl.Series:
 def _text_writer(frame: pl.DataFrame, delimiter: str) -> Callable[[Any], Any]:
     # polars quotes what contains a delimiter, a quote or a newline; two more cases need it to be read back:
     # a carriage return ends a line, and in an only column a value of nothing but spaces makes a blank one.
-    returns = frame.select(string().str.contains("\r", literal=True).any())
-    quoted = returns.width > 0 and any(returns.row(0))
+    quoted = False
     if frame.width == 1:
         text = frame.to_series().cast(pl.String).fill_null("")
-        quoted = quoted or bool((text.str.strip_chars() == "").any())
-    return lambda target: frame.write_csv(target, separator=delimiter, quote_style="always" if quoted else "necessary")
+        quoted = bool((text.str.strip_chars() == "").any())
+
+    def write(target: Any) -> None:
+        frame.write_csv(target, separator=delimiter, quote_style="always" if quoted else "necessary")
+        if not quoted and _has_returns(target):  # looked for in what was written: values are read only once
+            if not isinstance(target, Path):
+                target.seek(0)
+                target.truncate()
+            frame.write_csv(target, separator=delimiter, quote_style="always")
+
+    return write
+
+
+def _has_returns(target: Path | io.BytesIO) -> bool:
+    if isinstance(target, io.BytesIO):
+        return b"\r" in target.getvalue()
+    with target.open("rb") as written:
+        return any(b"\r" in piece for piece in iter(lambda: written.read(_PIECE), b""))
 
 
 def _write_excel(frame: pl.DataFrame, temporary: Path, path: str | Path) -> None:

@@ -13,11 +13,11 @@ from shoal.kernels.box_state import (
     Ints,
     Shorts,
     holds,
-    inner,
     range_cost,
     row_growth,
     row_join,
 )
+from shoal.kernels.jit import inner
 from shoal.kernels.space import SET
 
 

@@ -22,12 +22,12 @@ from shoal.kernels.box_state import (
     Ints,
     Shorts,
     Words,
-    inner,
     row_cost,
     row_growth,
     row_join,
     widen,
 )
+from shoal.kernels.jit import inner
 from shoal.kernels.space import SET, TREE
 
 EPSILON = 1e-9

@@ -54,7 +54,6 @@ from shoal.kernels.box_state import (
     finish,
     good,
     holds,
-    inner,
     note,
     row_cost,
     row_covers,
@@ -63,6 +62,7 @@ from shoal.kernels.box_state import (
     tighten,
     touch,
 )
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import SET, popcount
 from shoal.policy import FlatRules

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import INTERVAL, SET, TREE, FlatSpace, popcount
 from shoal.policy import FlatRules
@@ -42,7 +43,6 @@ CLASSES, FREES, TOUCHES, PLANS, FOUNDS, SPARES, STAMP, WORK = range(8)
 NOBODY = -1
 
 # For functions that only compiled code calls: half of the time of a first use would go into wrappers for Python.
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Gauge(NamedTuple):

@@ -23,19 +23,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.heap import Heap, helper, pop, push, sort_by
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, attribute_loss, popcount, range_loss
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-# Called by compiled code alone: without wrappers for Python they compile faster.
-helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
 FAN = 12
 FILL = 8
 ROUNDS = 2
 ROUNDING = 1e-12
+# Nodes whose classes lose alike have the sharper bounds.
+LOSS_MATTERS = 2.0
+# A sum may be given up when it is above the limit by more than rounding can explain.
+SLACK = 1e-9
 NOBODY = -1
 NEVER = np.int64(2**62)
 
@@ -67,15 +69,6 @@ class Index(NamedTuple):
     top: Ints
 
 
-class Heap(NamedTuple):
-    """A binary heap by (ticks, class); an item is a node, or ~class."""
-
-    ticks: Ints
-    first: Ints
-    item: Ints
-    size: Ints
-
-
 def make_index(flat: FlatSpace, nodes: int) -> Index:
     """An empty index with room for so many nodes."""
     d = len(flat.kind)
@@ -88,12 +81,6 @@ def make_index(flat: FlatSpace, nodes: int) -> Index:
     )
     index.info[0] = NOBODY, 0, 1, NEVER, NEVER
     return index
-
-
-def make_heap(room: int) -> Heap:
-    """Room for so many nodes and classes."""
-    ticks, first, item = (np.zeros(room, dtype=np.int64) for _ in range(3))
-    return Heap(ticks, first, item, np.zeros(1, dtype=np.int64))
 
 
 @helper
@@ -174,17 +161,22 @@ def halve(flat: FlatSpace, states: Ints, losses: Floats, members: Ints) -> int:
         return count
     chosen, by_loss, most = 0, True, -1.0
     for a in range(len(flat.kind)):
-        least, largest, low, high = np.inf, -np.inf, NEVER, -NEVER
+        # Averages, not extremes: one stray class says little about the others.
+        lost, place = 0.0, 0.0
         for i in range(count):
-            lost, at = losses[members[i], a], place_of(flat, states[members[i]], a)
-            least, largest = min(least, lost), max(largest, lost)
-            low, high = min(low, at), max(high, at)
-        if largest - least > most:
-            chosen, by_loss, most = a, True, largest - least
-        if flat.kind[a] != SET:
-            apart = range_loss(flat, a, low, high)
-        else:
-            apart = flat.set_loss[flat.start[a] + 2] if low < high else 0.0
+            lost += losses[members[i], a] / count
+            place += place_of(flat, states[members[i]], a) / count
+        centre = np.int64(np.rint(place))
+        spread, apart = 0.0, 0.0
+        for i in range(count):
+            spread += LOSS_MATTERS * abs(losses[members[i], a] - lost)
+            at = place_of(flat, states[members[i]], a)
+            if flat.kind[a] != SET:
+                apart += range_loss(flat, a, min(at, centre), max(at, centre))
+            elif at != centre:
+                apart += flat.set_loss[flat.start[a] + 2]
+        if spread > most:
+            chosen, by_loss, most = a, True, spread
         if apart > most:
             chosen, by_loss, most = a, False, apart
     keys = np.empty(count)
@@ -192,33 +184,6 @@ def halve(flat: FlatSpace, states: Ints, losses: Floats, members: Ints) -> int:
         keys[i] = losses[members[i], chosen] if by_loss else place_of(flat, states[members[i]], chosen)
     sort_by(keys, members)
     return count // 2
-
-
-@helper
-def sort_by(keys: Floats, items: Ints) -> None:
-    """Sort items by key, then by themselves. (Heapsort: NumPy's sorts take seconds to compile.)"""
-    count = len(items)
-    for begin in range(count // 2 - 1, -1, -1):
-        sink(keys, items, begin, count)
-    for end in range(count - 1, 0, -1):
-        keys[0], keys[end] = keys[end], keys[0]
-        items[0], items[end] = items[end], items[0]
-        sink(keys, items, 0, end)
-
-
-@helper
-def sink(keys: Floats, items: Ints, at: int, end: int) -> None:
-    """Let an entry fall to its place below larger ones."""
-    while 2 * at + 1 < end:
-        down = 2 * at + 1
-        right = down + 1
-        if right < end and (keys[right] > keys[down] or (keys[right] == keys[down] and items[right] > items[down])):
-            down = right
-        if keys[at] > keys[down] or (keys[at] == keys[down] and items[at] > items[down]):
-            break
-        keys[at], keys[down] = keys[down], keys[at]
-        items[at], items[down] = items[down], items[at]
-        at = down
 
 
 @helper
@@ -286,6 +251,34 @@ def pull_up(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
     """The same for a node and all above it."""
     while node != NOBODY:
         pull(flat, index, groups, node)
+        node = index.info[node, PARENT]
+
+
+@helper
+def widen_up(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
+    """What the nodes above a class have to know when it has grown: covering states and largest losses.
+
+    Least losses and sizes stay what they were, which is less than true and does no harm; a node that knew all stops it.
+    """
+    d, state, node = len(flat.kind), groups.state[c], groups.info[c, LEAF]
+    while node != NOBODY:
+        box, bound, news = index.box[node], index.bound[node], False
+        for a in range(d):
+            if groups.loss[c, a] > bound[d + a]:
+                bound[d + a], news = groups.loss[c, a], True
+            slot = flat.slot[a]
+            if flat.kind[a] != SET:
+                if state[slot] < box[slot]:
+                    box[slot], news = state[slot], True
+                if state[slot + 1] > box[slot + 1]:
+                    box[slot + 1], news = state[slot + 1], True
+            else:
+                for w in range(slot, flat.slot[a + 1]):
+                    if state[w] & ~box[w]:
+                        box[w] |= state[w]
+                        news = True
+        if not news:
+            return
         node = index.info[node, PARENT]
 
 
@@ -367,14 +360,14 @@ def leave(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
 def best_class(flat: FlatSpace, index: Index, groups: Groups, heap: Heap, state: Ints, records: int) -> int:
     """The class that takes so many records of this joined state for the least added loss; NOBODY without a class."""
     aim = take_aim(flat, state)
-    best, chosen = NEVER, NEVER
+    best, chosen, limit = NEVER, NEVER, np.inf
     node = index.top[ROOT]
     # Straight down to some leaf first: a fair class at once keeps most nodes from ever entering the heap.
     while not index.info[node, IS_LEAF]:
         least, nearest = NEVER, NEVER
         for i in range(index.info[node, COUNT]):
             child = np.int64(index.kids[node, i])
-            cost = node_cost(flat, index, child, state, aim, records)
+            cost = node_cost(flat, index, child, state, aim, records, np.inf)
             if cost < least:
                 least, nearest = cost, child
         node = nearest
@@ -383,13 +376,14 @@ def best_class(flat: FlatSpace, index: Index, groups: Groups, heap: Heap, state:
         if index.info[node, IS_LEAF]:
             for i in range(index.info[node, COUNT]):
                 child = np.int64(index.kids[node, i])
-                cost = class_cost(flat, groups, child, state, records)
+                cost = class_cost(flat, groups, child, state, records, limit)
                 if cost < best or (cost == best and child < chosen):
                     best, chosen = cost, child
+                    limit = (best / TICKS) * (1 + SLACK) + SLACK
         else:
             for i in range(index.info[node, COUNT]):
                 child = np.int64(index.kids[node, i])
-                cost = node_cost(flat, index, child, state, aim, records)
+                cost = node_cost(flat, index, child, state, aim, records, limit)
                 if cost <= best:
                     push(heap, cost, index.info[child, FIRST], child)
         if heap.size[0] == 0 or heap.ticks[0] > best or (heap.ticks[0] == best and heap.first[0] > chosen):
@@ -423,9 +417,10 @@ def next_ranked(
         for i in range(index.info[node, COUNT]):
             child = np.int64(index.kids[node, i])
             if index.info[node, IS_LEAF]:
-                push(heap, class_cost(flat, groups, child, state, records), child, ~child)
+                push(heap, class_cost(flat, groups, child, state, records, np.inf), child, ~child)
             else:
-                push(heap, node_cost(flat, index, child, state, aim, records), index.info[child, FIRST], child)
+                cost = node_cost(flat, index, child, state, aim, records, np.inf)
+                push(heap, cost, index.info[child, FIRST], child)
     return count
 
 
@@ -446,9 +441,10 @@ def take_aim(flat: FlatSpace, state: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def class_cost(flat: FlatSpace, groups: Groups, c: int, state: Ints, records: int) -> int:
-    """Ticks of the added loss."""
-    own = groups.state[c]
+def class_cost(flat: FlatSpace, groups: Groups, c: int, state: Ints, records: int, limit: float) -> int:
+    """Ticks of the added loss; NEVER as soon as that is certainly above the limit."""
+    own, size = groups.state[c], groups.info[c, SIZE]
+    paid = size * groups.loss[c, len(flat.kind)]
     total = 0.0
     for a in range(len(flat.kind)):
         slot = flat.slot[a]
@@ -459,15 +455,16 @@ def class_cost(flat: FlatSpace, groups: Groups, c: int, state: Ints, records: in
             for w in range(slot, flat.slot[a + 1]):
                 count += popcount(state[w] | own[w])
             total += flat.set_loss[flat.start[a] + count]
-    size = groups.info[c, SIZE]
+        if (records + size) * total - paid > limit:
+            return NEVER
     return np.int64(np.rint((records * total + size * (total - groups.loss[c, len(flat.kind)])) * TICKS))
 
 
 @njit(cache=True, nogil=True, inline="always")
-def node_cost(flat: FlatSpace, index: Index, node: int, state: Ints, aim: Ints, records: int) -> int:
-    """No class below the node costs less."""
+def node_cost(flat: FlatSpace, index: Index, node: int, state: Ints, aim: Ints, records: int, limit: float) -> int:
+    """No class below the node costs less; NEVER as soon as that is certainly above the limit."""
     d = len(flat.kind)
-    box, bound = index.box[node], index.bound[node]
+    box, bound, least = index.box[node], index.bound[node], index.info[node, LEAST]
     joined, moved = 0.0, 0.0
     for a in range(d):
         slot = flat.slot[a]
@@ -490,45 +487,8 @@ def node_cost(flat: FlatSpace, index: Index, node: int, state: Ints, aim: Ints, 
         joined += max(lost, bound[a])
         # An interval grows by all that a number lies outside; otherwise the class may have lost something already.
         moved += max(0.0, lost if box[slot + 1] < aim[a, LIMIT] else lost - bound[d + a])
+        if records * joined + least * moved > limit:
+            return NEVER
     joined = max(joined, bound[2 * d])
     moved = max(0.0, moved - ROUNDING * (1 + moved))
-    return np.int64(np.rint((records * joined + index.info[node, LEAST] * moved) * TICKS))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def push(heap: Heap, ticks: int, first: int, item: int) -> None:
-    """Add an entry to the heap."""
-    i = heap.size[0]
-    heap.size[0] += 1
-    while i > 0:
-        up = (i - 1) >> 1
-        if heap.ticks[up] < ticks or (heap.ticks[up] == ticks and heap.first[up] <= first):
-            break
-        heap.ticks[i], heap.first[i], heap.item[i] = heap.ticks[up], heap.first[up], heap.item[up]
-        i = up
-    heap.ticks[i], heap.first[i], heap.item[i] = ticks, first, item
-
-
-@njit(cache=True, nogil=True, inline="always")
-def pop(heap: Heap) -> None:
-    """Drop the top entry."""
-    heap.size[0] -= 1
-    size, i = heap.size[0], 0
-    if size == 0:
-        return
-    ticks, first, item = heap.ticks[size], heap.first[size], heap.item[size]
-    while True:
-        down = 2 * i + 1
-        if down >= size:
-            break
-        right = down + 1
-        if right < size and (
-            heap.ticks[right] < heap.ticks[down]
-            or (heap.ticks[right] == heap.ticks[down] and heap.first[right] < heap.first[down])
-        ):
-            down = right
-        if ticks < heap.ticks[down] or (ticks == heap.ticks[down] and first <= heap.first[down]):
-            break
-        heap.ticks[i], heap.first[i], heap.item[i] = heap.ticks[down], heap.first[down], heap.item[down]
-        i = down
-    heap.ticks[i], heap.first[i], heap.item[i] = ticks, first, item
+    return np.int64(np.rint((records * joined + least * moved) * TICKS))

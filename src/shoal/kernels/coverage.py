@@ -10,20 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.class_index import (
-    COUNT,
-    FIRST,
-    IS_LEAF,
-    NOBODY,
-    Groups,
-    Heap,
-    Index,
-    helper,
-    leave,
-    pop,
-    push,
-    start_ranking,
-)
+from shoal.kernels.class_index import COUNT, FIRST, IS_LEAF, NOBODY, Groups, Index, leave, start_ranking
+from shoal.kernels.heap import Heap, helper, pop, push
 from shoal.kernels.i3m import Records, attach, members_of, unhook
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, covers, range_loss
 

@@ -1,12 +1,13 @@
 """Records that come and go in classes: joining the best class, leaving one, and 004's split of a class of 2k.
 
 The members of a class are a linked list through its records. Whatever changes a class also brings its state, its losses
-and its place in the index (`kernels/class_index.py`) up to date.
+and its place in the index (`kernels/class_index.py`) up to date. What has left its class since a step began is kept in a log,
+so that the step can be told, or undone, without looking at the whole table.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,24 +21,27 @@ from shoal.kernels.class_index import (
     NODES,
     SIZE,
     Groups,
-    Heap,
     Index,
     appraise,
     best_class,
     build,
     enter,
-    helper,
     leave,
     pull_up,
-    sort_by,
+    widen_up,
 )
+from shoal.kernels.heap import Heap, helper, sort_by
+from shoal.kernels.rules import class_ok
 from shoal.kernels.space import SET, TICKS, FlatSpace, begin, join, joined_loss, loss, range_loss
+from shoal.policy import FlatRules
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 # Columns of `Records.link`, one row a record.
-CLASS, NEXT, PREVIOUS = range(3)
+CLASS, NEXT, PREVIOUS, WAS = range(4)
+# In column WAS: the record has not left its class since the step began.
+STAYED = -2
 # Columns of a survey, one row an attribute: the smallest code, how many records have it, the first of them, and the code
 # after it; the same from above.
 LOW, LOWS, LOW_AT, SECOND_LOW, HIGH, HIGHS, HIGH_AT, SECOND_HIGH = range(8)
@@ -45,10 +49,30 @@ NODES_A_CLASS = 24
 
 
 class Records(NamedTuple):
-    """The codes of all records; `link` has the class of each (NOBODY: in none) and its neighbours in that class."""
+    """The codes of all records; `link` has the class of each (NOBODY: in none) and its neighbours in that class.
+
+    `log` are the records that have left a class since the step began, `logged` how many; their first class is in `link`.
+    """
 
     codes: NDArray[np.int32]
     link: NDArray[np.int32]
+    log: NDArray[np.int32]
+    logged: Ints
+
+
+class Tests(NamedTuple):
+    """A policy beyond k: its rules, the codes they count, one line a record, and where each column of them begins."""
+
+    rules: FlatRules
+    seen: NDArray[np.int32]
+    offset: Ints
+
+
+def make_records(codes: NDArray[np.int32], classes: NDArray[Any]) -> Records:
+    """Records with their classes, not yet in lists."""
+    link = np.full((len(codes), 4), NOBODY, dtype=np.int32)
+    link[:, CLASS], link[:, WAS] = classes, STAYED
+    return Records(codes, link, np.empty(len(codes), dtype=np.int32), np.zeros(1, dtype=np.int64))
 
 
 def make_groups(flat: FlatSpace, classes: int) -> Groups:
@@ -98,7 +122,11 @@ def hook(records: Records, groups: Groups, row: int, c: int) -> None:
 @helper
 def unhook(records: Records, groups: Groups, row: int) -> None:
     """Take a record out of its class's list."""
-    c, after, before = records.link[row]
+    c, after, before, was = records.link[row]
+    if was == STAYED:
+        records.link[row, WAS] = c
+        records.log[records.logged[0]] = row
+        records.logged[0] += 1
     if before != NOBODY:
         records.link[before, NEXT] = after
     else:
@@ -141,7 +169,7 @@ def attach(flat: FlatSpace, index: Index, groups: Groups, records: Records, row:
     hook(records, groups, row, c)
     join(flat, groups.state[c], records.codes[row])
     appraise(flat, groups, c)
-    pull_up(flat, index, groups, groups.info[c, LEAF])
+    widen_up(flat, index, groups, c)
 
 
 @helper
@@ -198,12 +226,13 @@ def disband(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: 
 @njit(cache=True, nogil=True)
 def place_all(
     flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap,
-    rows: Ints, start: int, used: Ints, k: int, splits: bool,
+    rows: Ints, start: int, used: Ints, k: int, tests: Tests | None,
 ) -> tuple[int, int]:  # fmt: skip
-    """Records from `start` on join their best class one after the other; classes of 2k are split if `splits`.
+    """Records from `start` on join their best class one after the other; classes of 2k are split.
 
-    Stops after a record whose class should be split and cannot be here (no room, or not ours to split), and says where
-    it stopped and which class that is; also before a record that finds no class at all.
+    With tests, only if both parts pass, and only at the sizes where that is tried. Stops after a record whose class should
+    have been split and was not, for want of room or of good parts, and says where it stopped and which class that is;
+    also before a record that finds no class at all.
     """
     state = np.empty(flat.slot[-1], dtype=np.int64)
     for i in range(start, len(rows)):
@@ -212,11 +241,45 @@ def place_all(
         if c == NOBODY:
             return i, NOBODY
         attach(flat, index, groups, records, rows[i], c)
-        if groups.info[c, SIZE] >= 2 * k:
-            if not splits or not has_room(index, groups, used, groups.info[c, SIZE] // k):
+        size = groups.info[c, SIZE]
+        if tests is None:
+            if size >= 2 * k:
+                if not has_room(index, groups, used, size // k):
+                    return i + 1, c
+                split_class(flat, index, groups, records, used, c, k)
+        elif split_is_due(size, k):
+            # Larger classes are split again and again, which is left to the caller.
+            if size > 2 * k or not has_room(index, groups, used, 1):
                 return i + 1, c
-            split_class(flat, index, groups, records, used, c, k)
+            members = members_of(records, groups, c)
+            half = choose_half(flat, records.codes, members, k)
+            if not (passes(tests, members, half) and passes(tests, members, ~half)):
+                return i + 1, c
+            split_off(flat, index, groups, records, used, c, members[half])
     return len(rows), NOBODY
+
+
+@njit(cache=True, nogil=True)
+def split_is_due(size: int, k: int) -> bool:
+    """Whether a class of so many records is to be split, or tried again: at 2, 3 and their doubles times k."""
+    parts = size // k
+    while parts > 3 and parts % 2 == 0:
+        parts //= 2
+    return size % k == 0 and (parts == 2 or parts == 3)
+
+
+@helper
+def passes(tests: Tests, rows: Ints, chosen: NDArray[np.bool_]) -> bool:
+    """Whether the chosen ones of some records are a class that satisfies the rules."""
+    counts, size = np.zeros(tests.offset[-1], dtype=np.int32), 0
+    for i in range(len(rows)):
+        if chosen[i]:
+            size += 1
+            for view in range(len(tests.offset) - 1):
+                code = tests.seen[rows[i], view]
+                if code >= 0:
+                    counts[tests.offset[view] + code] += 1
+    return class_ok(tests.rules, size, counts)
 
 
 @helper
@@ -244,10 +307,16 @@ def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
                 else:
                     rest[i - at] = rows[i]
             rows = rest
-        for row in chosen:
-            unhook(records, groups, row)
-        found(flat, index, groups, records, chosen, used[0], groups.info[c, LEAF])
-        used[0] += 1
+        split_off(flat, index, groups, records, used, c, chosen)
+
+
+@helper
+def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, rows: Ints) -> None:
+    """Some records of a class become a new one beside it."""
+    for row in rows:
+        unhook(records, groups, row)
+    found(flat, index, groups, records, rows, used[0], groups.info[c, LEAF])
+    used[0] += 1
     tighten(flat, groups, records, c)
     pull_up(flat, index, groups, groups.info[c, LEAF])
 
@@ -283,7 +352,7 @@ def price_moves(
     survey, counts = np.empty((d, 8), dtype=np.int64), np.empty(len(flat.set_loss), dtype=np.int64)
     extreme = np.zeros(len(rows), dtype=np.bool_)
     take_stock(flat, codes, rows, moved, survey, counts, extreme)
-    whole = 0.0
+    whole, left = 0.0, len(rows) - np.count_nonzero(moved)
     for a in range(d):
         whole += rest_loss(flat, survey, counts, a, -1)
     for i in range(len(rows)):
@@ -291,13 +360,14 @@ def price_moves(
         if moved[i]:
             continue
         rest, new = whole, 0.0
-        if extreme[i]:
+        # Nobody is left without the last record, and nobody loses anything.
+        if extreme[i] and left > 1:
             rest = 0.0
             for a in range(d):
                 rest += rest_loss(flat, survey, counts, a, codes[rows[i], a])
         if taken > 0:
             new = joined_loss(flat, state, codes[rows[i]])
-        costs[i] = np.rint(((len(rows) - taken - 1) * rest + (taken + 1) * new) * TICKS)
+        costs[i] = np.rint(((left - 1) * rest + (taken + 1) * new) * TICKS)
 
 
 @helper

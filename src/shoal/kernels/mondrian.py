@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.mondrian_loss import Candidates, save_by_codes, save_by_median
+from shoal.kernels.mondrian_loss import Candidates, save
 from shoal.kernels.mondrian_parts import (
     APART,
     EXTENT,
@@ -49,19 +49,51 @@ NONE = np.int64(-1)
 
 
 @njit(cache=True, nogil=True)
-def cut_all(
-    table: Table, cuts: Cuts, prices: Floats | None, rules: FlatRules | None, split: int, begin: int, end: int
-) -> None:
-    """Cut the part and its parts until nothing can be cut; `begins` marks where each class starts."""
+def cut(
+    table: Table,
+    cuts: Cuts,
+    prices: Floats | None,
+    rules: FlatRules | None,
+    split: int,
+    begin: int,
+    end: int,
+    once: bool,
+) -> Ints:
+    """Cut the part and its parts until nothing can be cut; `begins` marks where each class starts.
+
+    With `once`, make the best allowed cut only: where the children begin and end, or the part's own ends when there is none.
+    One function for both on purpose: a second one around this would have it all compiled again.
+    """
     work = new_work(cuts)
     stack = np.empty((64, 2), np.int64)
     stack[0, 0], stack[0, 1] = begin, end
     top = 1
+    bounds = stack[0]
     while top:
         top -= 1
-        bounds = cut_once(table, cuts, prices, rules, work, split, stack[top, 0], stack[top, 1])
+        begin, end = stack[top, 0], stack[top, 1]
+        bounds = np.empty(2, np.int64)
+        bounds[0], bounds[1] = begin, end
+        if weight_of(table, begin, end) >= 2 * cuts.k:
+            measure_part(table.columns, cuts, work, begin, end)
+            tried = candidates(table, cuts, prices, work, split, begin, end)
+            chosen = next_best(tried.key, NONE)
+            while chosen >= 0:
+                a, first, last = tried.attribute[chosen], tried.first[chosen], tried.last[chosen]
+                children, ties = np.int64(2), end - begin
+                if first < 0:
+                    children, last, ties = median_cut(table, cuts, work, a, begin, end)
+                    first = min(last, 0)
+                if rules is not None and children > 0:
+                    children *= satisfy(table, cuts, rules, a, children, first, last, ties, begin, end)
+                if children > 0:
+                    bounds = make_cut(table, a, children, first, last, ties, begin, end)
+                    break
+                chosen = next_best(tried.key, chosen)
+        if once:
+            break
         if len(bounds) == 2:
-            table.begins[bounds[0]] = 1
+            table.begins[begin] = 1
             continue
         if top + len(bounds) > len(stack):
             longer = np.empty((2 * (top + len(bounds)), 2), np.int64)
@@ -71,37 +103,6 @@ def cut_all(
         for child in range(len(bounds) - 1):
             stack[top, 0], stack[top, 1] = bounds[child], bounds[child + 1]
             top += 1
-
-
-@njit(cache=True, nogil=True)
-def cut_once(
-    table: Table,
-    cuts: Cuts,
-    prices: Floats | None,
-    rules: FlatRules | None,
-    work: Work,
-    split: int,
-    begin: int,
-    end: int,
-) -> Ints:
-    """Make the best allowed cut; where the children begin and end, or the part's own ends when there is none."""
-    if weight_of(table, begin, end) >= 2 * cuts.k:
-        measure_part(table.columns, cuts, work, begin, end)
-        tried = candidates(table, cuts, prices, work, split, begin, end)
-        chosen = next_best(tried.key, NONE)
-        while chosen >= 0:
-            a, first, last = tried.attribute[chosen], tried.first[chosen], tried.last[chosen]
-            children, ties = 2, end - begin
-            if first < 0:
-                children, last, ties = median_cut(table, cuts, work, a, begin, end)
-                first = min(last, 0)
-            if rules is not None and children > 0:
-                children *= satisfy(table, cuts, rules, a, children, first, last, ties, begin, end)
-            if children > 0:
-                return make_cut(table, a, children, first, last, ties, begin, end)
-            chosen = next_best(tried.key, chosen)
-    bounds = np.empty(2, np.int64)
-    bounds[0], bounds[1] = begin, end
     return bounds
 
 
@@ -163,10 +164,10 @@ def candidates(
     a = next_best(work.part[EXTENT], NONE)
     while a >= 0:
         along, apart = cuts.attribute[a, KIND] == HIERARCHY, cuts.attribute[a, APART] == 1
-        if along or split == LOSS_OF_MEDIANS:
-            filled = save_by_median(table, cuts, prices, work, a, begin, end, found, filled)
-        if split == LOSS_OF_ALL and (apart or not along):
-            filled = save_by_codes(table, cuts, prices, work, a, begin, end, found, filled)
+        for way in range(2):
+            by_median = way == 0
+            if along or split == LOSS_OF_MEDIANS if by_median else split == LOSS_OF_ALL and (apart or not along):
+                filled = save(table, cuts, prices, work, by_median, a, begin, end, found, filled)
         a = next_best(work.part[EXTENT], a)
     return found
 

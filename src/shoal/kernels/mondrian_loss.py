@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from shoal.kernels.jit import inner
 from shoal.kernels.mondrian_parts import (
     APART,
     EXTENT,
@@ -60,40 +61,36 @@ class Candidates(NamedTuple):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def save_by_median(
-    table: Table, cuts: Cuts, prices: Floats, work: Work, a: int, begin: int, end: int, found: Candidates, filled: int
+def save(
+    table: Table,
+    cuts: Cuts,
+    prices: Floats,
+    work: Work,
+    by_median: bool,
+    a: int,
+    begin: int,
+    end: int,
+    found: Candidates,
+    filled: int,
 ) -> int:
-    """Add the attribute's median cut, or the cut along its taxonomy, if the children are large enough."""
-    children, last, ties = median_cut(table, cuts, work, a, begin, end)
-    if children == 0:
-        return filled
-    side = table.scratch[SIDE, begin:end]
-    if last >= 0:
-        mark_halves(table.columns[a, begin:end], 0, last, ties, side)
-    runs = np.empty((2, children), np.int64)
-    for child in range(children):
-        runs[0, child], runs[1, child] = child, child + 1
-    before = weights_before(table, begin, end, children)
-    losses = np.zeros((2, children))
-    whole = run_losses(table.columns, cuts, prices, work, side, begin, end, runs, children, losses)
-    after = 0.0
-    for child in range(children):
-        after += (before[child + 1] - before[child]) / before[children] * losses[INSIDE, child]
-    found.key[filled], found.attribute[filled] = in_ticks(whole - after), a
-    return filled + 1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def save_by_codes(
-    table: Table, cuts: Cuts, prices: Floats, work: Work, a: int, begin: int, end: int, found: Candidates, filled: int
-) -> int:
-    """Add the attribute's cuts at its codes that leave enough records on both sides."""
+    """Add the attribute's median cut (along its taxonomy where it has one) or its cuts at codes, if large enough."""
     side, codes = table.scratch[SIDE, begin:end], work.codes
-    groups = group_by_code(table.columns[a, begin:end], side, codes, work.part[LOW, a], work.part[HIGH, a])
+    groups, count, first = np.int64(0), np.int64(0), np.int64(0)
+    if by_median:
+        groups, last, ties = median_cut(table, cuts, work, a, begin, end)
+        if groups == 0:
+            return filled
+        if last >= 0:
+            mark_halves(table.columns[a, begin:end], 0, last, ties, side)
+    else:
+        groups = group_by_code(table.columns[a, begin:end], side, codes, work.part[LOW, a], work.part[HIGH, a])
     before = weights_before(table, begin, end, groups)
     runs = np.empty((2, 2 * groups), np.int64)
-    count, first = np.int64(0), np.int64(0)
-    if cuts.attribute[a, KIND] == HIERARCHY:
+    if by_median:
+        for j in range(groups):
+            runs[0, j], runs[1, j] = j, j + 1
+        count = groups
+    elif cuts.attribute[a, KIND] == HIERARCHY:
         count = runs_of_nodes(cuts, work, a, groups, before, runs)
     else:
         for j in range(1, groups):
@@ -102,18 +99,25 @@ def save_by_codes(
             for i in range(1, groups):
                 count = add_run(runs, count, before, cuts.k, i, i + 1)
     losses = np.zeros((2, count))
-    whole = run_losses(table.columns, cuts, prices, work, side, begin, end, runs, count, losses)
+    whole = run_losses(table.columns, cuts, prices, work, side, begin, end, groups, runs, count, losses)
+    after, total = 0.0, before[groups]
     for c in range(count):
         i, j = runs[0, c], runs[1, c]
-        inside, total = before[j] - before[i], before[groups]
+        inside = before[j] - before[i]
+        if by_median:
+            after += inside / total * losses[INSIDE, c]
+            continue
         after = inside / total * losses[INSIDE, c] + (total - inside) / total * losses[OUTSIDE, c]
         found.key[filled], found.attribute[filled] = in_ticks(whole - after), a
         found.first[filled], found.last[filled] = codes[FOUND, i], codes[FOUND, j - 1]
         filled += 1
+    if by_median:
+        found.key[filled], found.attribute[filled] = in_ticks(whole - after), a
+        filled += 1
     return filled
 
 
-@njit(cache=True, nogil=True)
+@inner
 def group_by_code(column: Column, side: Marks, codes: Ints, low: int, high: int) -> int:
     """Mark each row with the rank of its code, list the codes in order; their number."""
     groups = np.int64(0)
@@ -139,7 +143,7 @@ def group_by_code(column: Column, side: Marks, codes: Ints, low: int, high: int)
     return groups
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weights_before(table: Table, begin: int, end: int, groups: int) -> Ints:
     """How many records lie in the groups before each group."""
     before = np.zeros(groups + 1, np.int64)
@@ -151,7 +155,7 @@ def weights_before(table: Table, begin: int, end: int, groups: int) -> Ints:
     return before
 
 
-@njit(cache=True, nogil=True)
+@inner
 def add_run(runs: Ints, count: int, before: Ints, k: int, i: int, j: int) -> int:
     """Add the run of groups i to j (exclusive) if it and the rest are large enough."""
     inside = before[j] - before[i]
@@ -161,7 +165,7 @@ def add_run(runs: Ints, count: int, before: Ints, k: int, i: int, j: int) -> int
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def runs_of_nodes(cuts: Cuts, work: Work, a: int, groups: int, before: Ints, runs: Ints) -> int:
     """The runs of groups under each node below the lowest common ancestor, from the root down."""
     count = np.int64(0)
@@ -195,14 +199,12 @@ def run_losses(
     side: Marks,
     begin: int,
     end: int,
+    groups: int,
     runs: Ints,
     count: int,
     losses: Floats,
 ) -> float:
     """Add up the losses inside and outside of each run of groups over all attributes; the loss of the whole part."""
-    groups = np.int64(0)
-    for mark in side:
-        groups = max(groups, mark + 1)
     whole = 0.0
     for a in range(len(cuts.attribute)):
         if work.part[EXTENT, a] == 0 or count == 0:
@@ -217,7 +219,7 @@ def run_losses(
     return whole
 
 
-@njit(cache=True, nogil=True)
+@inner
 def range_losses(
     column: Column,
     side: Marks,
@@ -271,7 +273,7 @@ def range_losses(
     return whole
 
 
-@njit(cache=True, nogil=True)
+@inner
 def range_price(cuts: Cuts, prices: Floats, a: int, low: int, high: int) -> float:
     """Weighted loss of a range of codes, or of their lowest common ancestor."""
     if low == high:
@@ -284,7 +286,7 @@ def range_price(cuts: Cuts, prices: Floats, a: int, low: int, high: int) -> floa
     return price[high] - price[low]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def set_losses(
     column: Column, side: Marks, price: Floats, size: int, groups: int, runs: Ints, count: int, losses: Floats
 ) -> float:
@@ -326,7 +328,7 @@ def set_losses(
     return price[whole]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def in_ticks(saving: float) -> int:
     """A saving as a key: ticks plus one, so that a cut that saves nothing yet is still a candidate."""
     return max(0, np.int64(np.rint(saving * TICKS))) + 1

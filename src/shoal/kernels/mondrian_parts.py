@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.space import TICKS
 
 NUMBER, CODES, SETS, HIERARCHY = 0, 1, 2, 3
@@ -118,7 +119,7 @@ def extent(column: Column, cuts: Cuts, work: Work, a: int, low: int, high: int) 
     return cuts.numbers[start + common_level(cuts, a, low, high) * size + low]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def find_codes(column: Column, codes: Ints) -> int:
     """List the codes that occur, unsorted, each marked by a one in its place; their number."""
     distinct = np.int64(0)
@@ -130,7 +131,7 @@ def find_codes(column: Column, codes: Ints) -> int:
     return distinct
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_found(codes: Ints, count: int) -> None:
     """Sort the list and write each code's position in its place."""
     gap = count // 2
@@ -154,7 +155,7 @@ def forget(codes: Ints, count: int) -> None:
         codes[PLACE, codes[FOUND, j]] = 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def common_level(cuts: Cuts, a: int, low: int, high: int) -> int:
     """The depth of the lowest common ancestor of two leaves."""
     level = 0
@@ -207,7 +208,7 @@ def weight_of(table: Table, begin: int, end: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weight_up_to(column: Column, weights: NDArray[np.int32], code: int) -> int:
     """Number of records with a code ≤ `code`; without weights a row is one."""
     limit = column.dtype.type(code)
@@ -223,7 +224,7 @@ def weight_up_to(column: Column, weights: NDArray[np.int32], code: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def mark_branches(table: Table, cuts: Cuts, work: Work, a: int, begin: int, end: int) -> int:
     """Mark each row's child of the lowest common ancestor; the number of non-empty children, 0 if one is too small."""
     size = cuts.attribute[a, SIZE]
@@ -297,7 +298,7 @@ def make_cut(table: Table, a: int, children: int, first: int, last: int, ties: i
     return bounds
 
 
-@njit(cache=True, nogil=True)
+@inner
 def move_halves(column: Column, key: Column, first: int, last: int, ties: int, spare: Column) -> int:
     """Stably move the rows that go left to the front; how many they are. `key` may be the column itself."""
     # Unsigned positions spare the test for negative ones, writing to both sides spares the branch.
@@ -317,7 +318,7 @@ def move_halves(column: Column, key: Column, first: int, last: int, ties: int, s
     return np.int64(left)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_by_marks(side: Marks, source: Marks, bounds: Ints) -> None:
     """Where each row of the part, sorted stably by mark, comes from; `bounds` holds the part's ends."""
     children = len(bounds) - 1

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.models import base
 from shoal.models.base import CompiledKind
 from shoal.policy import FlatRules
@@ -102,13 +103,13 @@ def rule_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@inner
 def size_deficit(ints: Ints, size: int) -> float:
     """ints: k."""
     return float(max(0, ints[0] - size))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def distinct_deficit(ints: Ints, counts: Counts) -> float:
     """ints: p."""
     missing = ints[0]
@@ -118,13 +119,13 @@ def distinct_deficit(ints: Ints, counts: Counts) -> float:
     return float(max(0, missing))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def settled(deficit: float) -> float:
     """Rounding noise is no deficit."""
     return 0.0 if deficit <= TOLERANCE else deficit
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: p, whether values count once, steps, rank of each code; floats: α."""
     found, total = 0, 0
@@ -135,7 +136,7 @@ def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return max(0, ints[0] - found) + settled(floats[0] - total / ints[2])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def entropy_deficit(floats: Floats, counts: Counts) -> float:
     """floats: ln l."""
     known, total = 0, 0.0
@@ -148,7 +149,7 @@ def entropy_deficit(floats: Floats, counts: Counts) -> float:
     return settled(floats[0] - (np.log(known) - total / known))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def recursive_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: l; floats: c. `largest` keeps the l largest counts, descending."""
     length = ints[0]
@@ -174,7 +175,7 @@ def recursive_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return max(0, length - found) + max(gap, 0.0) + 1.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def share_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
     """ints: whether each code is protected; floats: α."""
     total = 0.0
@@ -186,7 +187,7 @@ def share_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> floa
     return total * size
 
 
-@njit(cache=True, nogil=True)
+@inner
 def range_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
     """ints: k, whether values are counted; floats: e, number of each code in ascending order."""
     first, last, found = -1, -1, 0
@@ -204,7 +205,7 @@ def range_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> floa
     return missing + settled(1.0 - (floats[1 + last] - floats[1 + first]) / floats[0])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def prefix_sums(order: Ints, counts: Counts) -> Ints:
     """Counts in the given order, summed up to each place."""
     prefix = np.zeros(len(order) + 1, dtype=np.int64)
@@ -213,7 +214,7 @@ def prefix_sums(order: Ints, counts: Counts) -> Ints:
     return prefix
 
 
-@njit(cache=True, nogil=True)
+@inner
 def distance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: ranges as in models/ranges.py; floats: t, share of each range in the table, weight of each range."""
     codes, ranges = ints[0], ints[1]
@@ -228,7 +229,7 @@ def distance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return settled(total - floats[0])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def variance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: p, whether literal, whether each code is rare, form of variance; floats: r, reference, the form's."""
     width, found, rare = len(counts), 0, False
@@ -247,7 +248,7 @@ def variance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return missing + settled(floats[0] - variance / floats[1])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def number_variance(values: Floats, counts: Counts) -> float:
     """Population variance of the values."""
     known, total = 0, 0.0
@@ -262,7 +263,7 @@ def number_variance(values: Floats, counts: Counts) -> float:
     return squares / known
 
 
-@njit(cache=True, nogil=True)
+@inner
 def tree_variance(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: ranges as in models/ranges.py; floats: value of the root, weight of each range."""
     codes, ranges = ints[0], ints[1]
@@ -277,7 +278,7 @@ def tree_variance(ints: Ints, floats: Floats, counts: Counts) -> float:
     return max(0.0, 0.5 * rest)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def breach_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
     """ints: pairs, guards, guard of each pair, starts, pairs below each guard; floats: breach, part of each."""
     pairs, guards = ints[0], ints[1]

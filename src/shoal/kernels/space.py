@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.space import Interval, Set, Space, Tree
 
 INTERVAL, TREE, SET = 0, 1, 2
@@ -103,7 +104,7 @@ def popcount(word: np.int64) -> int:
     return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def range_loss(flat: FlatSpace, a: int, lo: int, hi: int) -> float:
     """Weighted loss of the code range lo..hi of an Interval or a Tree."""
     table = flat.pair_start[a]
@@ -186,7 +187,7 @@ def merge(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int64]) -
                 state[w] |= other[w]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def joined_attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int, code: int) -> float:
     """Weighted loss of attribute `a` after joining one code."""
     slot = flat.slot[a]

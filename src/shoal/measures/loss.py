@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.recode import class_states
+from shoal.recode import class_states, members
 from shoal.space import Interval, Set, Space, States, Tree
 
 Floats = NDArray[np.float64]
@@ -169,18 +169,16 @@ def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
 def distinct_losses(data: Microdata, partition: Partition) -> Floats:
     """NCP as 003 prints it (eq. 2, 3): distinct values of the class over those of the table; numbers by width."""
     result = np.zeros((partition.classes, len(data.domains)))
-    inside = partition.labels >= 0
-    labels = partition.labels[inside].astype(np.int64)
-    space = data.space("ncp")
-    tight = space.states(data.codes, partition.order, partition.starts)
+    inside, space = members(data, partition), data.space("ncp")
+    tight = inside.states(space)
     for a, domain in enumerate(data.domains):
         if isinstance(domain, Interval):
             slot = int(space.slots[a])
             result[:, a] = domain.loss(tight[:, slot], tight[:, slot + 1], "ncp")
             continue
-        cells = np.unique(labels * domain.size + data.codes[inside, a])
+        cells = np.unique(inside.labels.astype(np.int64) * domain.size + inside.codes[:, a])
         distinct = np.bincount(cells // domain.size, minlength=partition.classes)
-        everything = len(np.unique(data.codes[:, a]))
+        everything = len(np.unique(data.points.codes[:, a]))
         result[:, a] = np.where(distinct > 1, distinct / everything, 0.0)
     return result
 
@@ -232,25 +230,35 @@ def distortion_ratio(
 def sse(data: Microdata, partition: Partition) -> float:
     """100·SSE/SST over standardized numeric quasi-identifiers (002, §5); NaN when there are none."""
     within = total = 0.0
-    inside = partition.labels >= 0
-    labels = partition.labels[inside]
+    inside, points = members(data, partition), data.points
     for a, domain in enumerate(data.domains):
         if not isinstance(domain, Interval) or domain.labels is not None:
             continue
-        codes = data.codes[:, a]
-        known = codes < domain.missing_code
-        values = domain.values[np.minimum(codes, max(0, len(domain.values) - 1))]
-        spread = float(((values[known] - values[known].mean()) ** 2).sum()) if known.any() else 0.0
+        mean, spread = _moments(domain, points.codes[:, a], points.weights)
         if spread <= 0:
             continue
-        kept = known[inside]
-        owners, numbers = labels[kept], values[inside][kept]
-        counts = np.maximum(1, np.bincount(owners, minlength=partition.classes))
-        means = np.bincount(owners, numbers, partition.classes) / counts
-        lost = float(((values[known & ~inside] - values[known].mean()) ** 2).sum())
-        within += (float(((numbers - means[owners]) ** 2).sum()) + lost) / spread
+        known = inside.codes[:, a] < domain.missing_code
+        owners, numbers = inside.labels[known], domain.values[inside.codes[known, a]]
+        weights = np.ones(len(numbers)) if inside.weights is None else inside.weights[known].astype(np.float64)
+        counts = np.maximum(1, np.bincount(owners, weights, partition.classes))
+        means = np.bincount(owners, weights * numbers, partition.classes) / counts
+        lost = 0.0
+        if partition.suppressed:
+            away = data.codes[partition.labels < 0, a]
+            lost = float(((domain.values[away[away < domain.missing_code]] - mean) ** 2).sum())
+        within += (float((weights * (numbers - means[owners]) ** 2).sum()) + lost) / spread
         total += 1.0
     return 100 * within / total if total else float("nan")
+
+
+def _moments(domain: Interval, codes: NDArray[np.int32], weights: Ints) -> tuple[float, float]:
+    """Mean and sum of squared differences from it, over the known values."""
+    known = codes < domain.missing_code
+    if not known.any():
+        return 0.0, 0.0
+    values, counts = domain.values[codes[known]], weights[known]
+    mean = float(np.average(values, weights=counts))
+    return mean, float(counts @ (values - mean) ** 2)
 
 
 def heights(space: Space) -> Floats:

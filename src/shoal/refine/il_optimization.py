@@ -59,9 +59,10 @@ def il_optimization(
 
 def _break_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> Labels:
     """One pass. Covers only ever vanish, so a class that is not worth a break now will not be later."""
-    from shoal.kernels.class_index import make_heap, make_index
+    from shoal.kernels.class_index import make_index
     from shoal.kernels.coverage import break_class, next_break
-    from shoal.kernels.i3m import Records, make_groups, members_of, settle
+    from shoal.kernels.heap import make_heap
+    from shoal.kernels.i3m import make_groups, make_records, members_of, settle
 
     def stay_good(c: int) -> bool:
         rows = members_of(records, groups, c)
@@ -72,14 +73,14 @@ def _break_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> L
     classes = int(labels.max()) + 1 if len(labels) else 0
     if classes < 2:
         return labels
-    records = Records(codes, np.full((len(codes), 3), -1, dtype=np.int32))
-    records.link[:, 0] = labels
+    records = make_records(codes, labels)
     groups, index = make_groups(flat, classes), make_index(flat, classes + 8)
     settle(flat, index, groups, records, classes)
     heap = make_heap(classes + 8)
     dearness = np.rint(groups.loss[:, -1] * TICKS) * groups.info[:, 0]
     order = np.argsort(-dearness, kind="stable")
-    targets = np.zeros(int(groups.info[:, 0].max()), dtype=np.int64)
+    # Classes grow by what others give them: any of them may come to hold every record.
+    targets = np.zeros(len(codes), dtype=np.int64)
     at = -1
     while (at := int(next_break(flat, index, groups, records, heap, order, at + 1, targets))) < len(order):
         c = int(order[at])
