@@ -50,7 +50,8 @@ def anonymize(
     rules = data.rules(policy)
     rules.require_feasible()
     if algorithm == "auto":
-        options = {**options, "refined": bool(refine)}
+        # A search of less than a second is none to rely on.
+        options = {**options, "refined": bool(refine) if isinstance(refine, bool | str) else refine >= 1}
     partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=progress, options=options)
     require_publishable(rules, partition, drop=suppressed == "drop")
     if refine:

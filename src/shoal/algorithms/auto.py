@@ -24,6 +24,8 @@ Prefer = Literal["loss", "classes"]
 # Up to this many records every candidate runs on the whole table; beyond, on a sample of this size first.
 WHOLE = 20_000
 SAMPLE = 5_000
+# Up to this many records a search that follows finds its classes from nothing as well as from a start.
+FROM_NOTHING = 50_000
 
 
 def auto(
@@ -42,6 +44,9 @@ def auto(
     """
     if prefer not in get_args(Prefer):
         raise ConfigError(f"auto: prefer = {prefer!r} is not allowed; {did_you_mean(str(prefer), get_args(Prefer))}")
+    if refined and prefer == "loss" and _needs_no_start(data, rules):
+        why = "a search follows that needs no start: it begins with one class of all records"
+        return Partition(np.zeros(data.n, dtype=np.int32), None, {"auto": {"algorithm": "box_search", "why": why}})
     candidates = suitable(rules, data.n, refined, prefer)
     if len(candidates) == 1:
         reason = "a refinement follows, so the fastest suitable start is taken" if refined else "the only suitable one"
@@ -73,6 +78,10 @@ def auto(
     aim = f"least {objective}" if prefer == "loss" else f"most classes, then least {objective},"
     note: dict[str, object] = {"algorithm": best, "why": f"{aim} on {where}", "losses": losses, "refused": refused}
     return _noted(found, note)
+
+
+def _needs_no_start(data: Microdata, rules: Rules) -> bool:
+    return data.n <= FROM_NOTHING and rules.superset_closed and rules.flat() is not None and rules.ok(np.arange(data.n))
 
 
 def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> list[str]:

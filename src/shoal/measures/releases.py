@@ -143,19 +143,27 @@ class Change:
 def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
     """What the two newest releases differ in, class by class.
 
-    A class is matched with the older one that has the same, a containing or a contained region and the most sensitive
-    values in common. Fewer than `k` records added or removed, and newcomers who all have one value, are disclosed:
-    their values can be read off. The values of all sensitive attributes are taken together.
+    Classes with the same region and the same values are taken for unchanged. Another class is matched with the one of the
+    other older classes that has the same, a containing or a contained region and the most sensitive values in common.
+    Fewer than `k` records added or removed, and newcomers who all have one value, are disclosed: their values can be
+    read off. The values of all sensitive attributes are taken together.
     """
     older, newer = releases.tables[-2:]
     one, other = releases.states[-2:]
     inside = (relate(releases.space, other, one, "inside") + relate(releases.space, one, other, "inside").T).tocsr()
     keys_old, keys_new = _value_keys(older), _value_keys(newer)
+    regions = {region.tobytes(): c for c, region in enumerate(one)}
+    twins = {c: regions[region.tobytes()] for c, region in enumerate(other) if region.tobytes() in regions}
+    unchanged = {c: twin for c, twin in twins.items() if keys_old.get(twin) == keys_new.get(c)}
+    taken = set(unchanged.values())
     changes = []
     for c in range(len(newer.sizes)):
         here = keys_new.get(c, {})
+        if c in unchanged:
+            changes.append(Change(unchanged[c], c, (), ()))
+            continue
         best: tuple[int, int] | None = None
-        for candidate in sorted(inside.indices[inside.indptr[c] : inside.indptr[c + 1]].tolist()):
+        for candidate in sorted(set(inside.indices[inside.indptr[c] : inside.indptr[c + 1]].tolist()) - taken):
             there = keys_old.get(candidate, {})
             common = sum(min(count, there.get(key, 0)) for key, count in here.items())
             if common and (best is None or common > best[0]):

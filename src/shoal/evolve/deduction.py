@@ -1,0 +1,145 @@
+"""What can be counted out from several releases by who knows everybody's class in each of them (SPEC §5.7, generalized).
+
+Persons with the same classes in all releases are a *cell*: nothing tells them apart. Each class says how many of its
+persons have each value, so the number of persons in cell z with value v lies between bounds that narrow each other:
+
+- a cell has no more of a value than each of its classes, and no more than its persons;
+- what the other cells of a class cannot have, this cell must have;
+- what the other cells of a class must have, this cell cannot have; and the same among the values of one cell.
+
+A value with upper bound 0 in one of a person's classes is out (intersection). A class that another contains leaves the rest
+of it with the difference exactly. Chains of these over any number of releases are found as well, since bounds are narrowed
+until nothing changes.
+
+The bounds are true of everybody who fits the releases, so what they prove is really known to such an intruder. They do
+not use every consequence (that would be an integer program); nor what the intruder knows of values themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+# Numbers of one piece of the bounds; pieces of values keep memory small.
+PIECE = 2**24
+ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """One release: persons, their classes and the codes of their sensitive values, in the same order.
+
+    A person has one number in all releases as long as the value is the same.
+    """
+
+    persons: Ints
+    classes: Ints
+    values: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Bounds on the number of persons with each value, by cell."""
+
+    persons: Ints
+    """All persons, ascending."""
+    cell_of: Ints
+    """The cell of each person."""
+    history: Ints
+    """The class of each cell in each release, -1 where it is in none."""
+    sizes: Ints
+    lower: Ints
+    upper: Ints
+    support: Ints
+    """Per cell, the fewest different known values in one of its classes: what a single release tells."""
+    whole: NDArray[np.bool_]
+    """Cells that are a whole class in some release: that release alone tells all about them."""
+
+    @property
+    def possible(self) -> Ints:
+        """Different known values (all but code 0, missing) that are possible in each cell."""
+        return np.asarray(np.count_nonzero(self.upper[:, 1:], axis=1), dtype=np.int64)
+
+
+def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
+    """What releases tell together. Values are coded 0 (missing), 1, …"""
+    persons = np.unique(np.concatenate([p.persons for p in publications]))
+    history = np.full((len(persons), len(publications)), -1, dtype=np.int64)
+    for t, publication in enumerate(publications):
+        history[np.searchsorted(persons, publication.persons), t] = publication.classes
+    cells, cell_of, sizes = np.unique(history, axis=0, return_inverse=True, return_counts=True)
+    cell_of, sizes = cell_of.ravel().astype(np.int64), sizes.astype(np.int64)
+    owner, cell, counts = _constraints(publications, persons, cell_of, cells, values)
+    lower, upper = _bounds(owner, cell, counts, sizes)
+    distinct = np.count_nonzero(counts[:, 1:], axis=1)
+    support = np.full(len(cells), values, dtype=np.int64)
+    np.minimum.at(support, cell, distinct[owner])
+    alone = np.bincount(owner, minlength=len(counts)) == 1
+    whole = np.zeros(len(cells), dtype=bool)
+    whole[cell[alone[owner]]] = True
+    return Knowledge(persons, cell_of, cells, sizes, lower, upper, support, whole)
+
+
+def _constraints(
+    publications: Sequence[Publication], persons: Ints, cell_of: Ints, cells: Ints, values: int
+) -> tuple[Ints, Ints, Ints]:
+    """Classes as lists of cells (`owner` has the class of each entry of `cell`) with counts of values; each only once."""
+    owners: list[Ints] = []
+    members: list[Ints] = []
+    counted: list[Ints] = []
+    seen: dict[bytes, int] = {}
+    for t, publication in enumerate(publications):
+        names, label = np.unique(publication.classes, return_inverse=True)
+        counts = np.bincount(label * values + publication.values, minlength=len(names) * values)
+        counts = counts.reshape(len(names), values).astype(np.int64)
+        inside = np.flatnonzero(cells[:, t] >= 0)
+        inside = inside[np.argsort(cells[inside, t], kind="stable")]
+        starts = np.searchsorted(cells[inside, t], names)
+        for c, part in enumerate(np.split(inside, starts[1:])):
+            key = part.tobytes()
+            # The same persons have the same values, since a person with another value has another number.
+            if key not in seen:
+                seen[key] = len(counted)
+                owners.append(np.full(len(part), len(counted), dtype=np.int64))
+                members.append(part)
+                counted.append(counts[c])
+    return np.concatenate(owners), np.concatenate(members), np.array(counted, dtype=np.int64)
+
+
+def _bounds(owner: Ints, cell: Ints, counts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Narrow the bounds until nothing changes; every state on the way is true already."""
+    order = np.argsort(cell, kind="stable")
+    owner, cell = owner[order], cell[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    number, values = len(sizes), counts.shape[1]
+    lower = np.zeros((number, values), dtype=np.int64)
+    upper = np.broadcast_to(sizes[:, None], (number, values)).copy()
+    width = max(1, PIECE // max(1, len(cell)))
+    for _ in range(ROUNDS):
+        before = int(upper.sum()), int(lower.sum())
+        for begin in range(0, values, width):
+            some = slice(begin, begin + width)
+            low, high, total = lower[:, some], upper[:, some], counts[:, some]
+            spare = total - _summed(owner, low[cell], len(counts))
+            high[:] = np.minimum(high, np.minimum.reduceat(spare[owner] + low[cell], starts, axis=0))
+            needed = total - _summed(owner, high[cell], len(counts))
+            low[:] = np.maximum(low, np.maximum.reduceat(needed[owner] + high[cell], starts, axis=0))
+        upper = np.minimum(upper, (sizes - lower.sum(axis=1))[:, None] + lower)
+        lower = np.maximum(lower, (sizes - upper.sum(axis=1))[:, None] + upper)
+        if before == (int(upper.sum()), int(lower.sum())):
+            break
+    return lower, upper
+
+
+def _summed(owner: Ints, rows: Ints, number: int) -> Ints:
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(
+        (np.ones(len(owner), dtype=np.int64), (owner, np.arange(len(owner)))), shape=(number, len(owner))
+    )
+    return np.asarray(matrix @ rows)
