@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         VerificationError,
     )
+    from shoal.evolve.store import Store
     from shoal.measures.masked import measure_masked
     from shoal.measures.releases import attack_releases
     from shoal.microdata import Microdata, read
@@ -66,6 +67,7 @@ _HOME = {
     "Release": "release",
     "Schema": "schema",
     "ShoalError": "errors",
+    "Store": "evolve.store",
     "TCloseness": "models.t_closeness",
     "Taxonomy": "taxonomy",
     "UnsupportedError": "errors",
@@ -111,6 +113,7 @@ __all__ = [
     "Release",
     "Schema",
     "ShoalError",
+    "Store",
     "TCloseness",
     "Taxonomy",
     "UnsupportedError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, verify
+from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, store, verify
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -36,4 +36,5 @@ app.command("attack")(attack.attack)
 app.command("measure")(measure.measure)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
+app.add_typer(store.store, name="store")
 app.command("doctor")(doctor.doctor)

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
+
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -165,7 +167,7 @@ def keep_cheapest(start: Ints, points: Ints32, prints: NDArray[np.uint64], order
     return keep
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _same(start: Ints, points: Ints32, c: int, other: int) -> bool:
     length = start[c + 1] - start[c]
     if start[other + 1] - start[other] != length:
@@ -225,7 +227,7 @@ def find_reach(start: Ints, points: Ints32, size: Ints, demand: Demand) -> Ints3
     return reach
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _span(axis: Axis, left: int, right: int) -> float:
     return axis.weight * min(max(axis.far[right] - axis.near[left], 0.0), 1.0)
 
@@ -302,7 +304,7 @@ def top_sums(cells: Cells, size: Ints, u: Floats, k: int, sums: Floats, least: F
         least[c] = top[used - 1] if used == k else 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def insert(top: Floats, used: int, most: int, value: float, copies: int) -> int:
     """Put copies of a value into a descending list of at most `most` numbers; returns how many it holds now."""
     if used == most and (most == 0 or value <= top[used - 1]):
@@ -385,7 +387,7 @@ def ascend(
     return short
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _room(
     cells: Cells,
     axis: Axis,
@@ -488,7 +490,7 @@ def _room(
     return best, steps
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _merge(top: Floats, used: int, most: int, others: Floats, count: int) -> int:
     for j in range(count):
         if used == most and others[j] <= top[used - 1]:
@@ -497,7 +499,7 @@ def _merge(top: Floats, used: int, most: int, others: Floats, count: int) -> int
     return used
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _highest(others: Floats, held: int, k: int, copies: int, cost: float, best: float) -> float:
     """The largest x ≤ best such that `copies` records at x and the k - 1 largest others obey the box.
 
@@ -593,7 +595,7 @@ def worst_boxes(
     return factor, cell[:found], ends[:found, 0], ends[:found, 1], excess[:found]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def heaviest(cells: Cells, size: Ints, k: int, u: Floats, first: int, last: int) -> tuple[Ints, Ints]:
     """The points with the k largest u between two places, and how many records of each."""
     chosen = np.argsort(-u[cells.points[first : last + 1]])[:k]

@@ -23,7 +23,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.heap import Heap, helper, pop, push, sort_by
+from shoal.kernels.heap import Heap, pop, push, sort_by
+from shoal.kernels.jit import inner
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, attribute_loss, popcount, range_loss
 
 Ints = NDArray[np.int64]
@@ -83,7 +84,7 @@ def make_index(flat: FlatSpace, nodes: int) -> Index:
     return index
 
 
-@helper
+@inner
 def appraise(flat: FlatSpace, groups: Groups, c: int) -> None:
     """Losses of a class whose state has moved."""
     d = len(flat.kind)
@@ -142,7 +143,7 @@ def build(flat: FlatSpace, index: Index, groups: Groups, order: Ints) -> None:
         pull(flat, index, groups, i)
 
 
-@helper
+@inner
 def adopt(index: Index, groups: Groups, node: int, child: int) -> None:
     """One more child of a node that has room."""
     index.kids[node, index.info[node, COUNT]] = child
@@ -153,7 +154,7 @@ def adopt(index: Index, groups: Groups, node: int, child: int) -> None:
         index.info[child, PARENT] = node
 
 
-@helper
+@inner
 def halve(flat: FlatSpace, states: Ints, losses: Floats, members: Ints) -> int:
     """Sort some states by what they differ in most, the place in an attribute or its loss; where the second half begins."""
     count = len(members)
@@ -186,7 +187,7 @@ def halve(flat: FlatSpace, states: Ints, losses: Floats, members: Ints) -> int:
     return count // 2
 
 
-@helper
+@inner
 def place_of(flat: FlatSpace, state: Ints, a: int) -> int:
     """Where a state lies in an attribute: the middle code, or the first member of a set."""
     slot = flat.slot[a]
@@ -199,7 +200,7 @@ def place_of(flat: FlatSpace, state: Ints, a: int) -> int:
     return 0
 
 
-@helper
+@inner
 def pull(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
     """What a node knows, from its children."""
     d = len(flat.kind)
@@ -246,7 +247,7 @@ def pull_all(flat: FlatSpace, index: Index, groups: Groups) -> None:
         pull(flat, index, groups, order[i])
 
 
-@helper
+@inner
 def pull_up(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
     """The same for a node and all above it."""
     while node != NOBODY:
@@ -254,7 +255,7 @@ def pull_up(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
         node = index.info[node, PARENT]
 
 
-@helper
+@inner
 def widen_up(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
     """What the nodes above a class have to know when it has grown: covering states and largest losses.
 
@@ -282,7 +283,7 @@ def widen_up(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
         node = index.info[node, PARENT]
 
 
-@helper
+@inner
 def enter(flat: FlatSpace, index: Index, groups: Groups, c: int, leaf: int) -> None:
     """Put a class into a leaf; full nodes on the way up are split. Needs room for one node a level and a root."""
     child, node = c, leaf
@@ -301,7 +302,7 @@ def enter(flat: FlatSpace, index: Index, groups: Groups, c: int, leaf: int) -> N
     pull_up(flat, index, groups, node)
 
 
-@helper
+@inner
 def divide(flat: FlatSpace, index: Index, groups: Groups, node: int, extra: int) -> int:
     """Leave half of a full node's children and one more to a new node, which is returned."""
     members = np.empty(FAN + 1, dtype=np.int64)
@@ -320,7 +321,7 @@ def divide(flat: FlatSpace, index: Index, groups: Groups, node: int, extra: int)
     return sibling
 
 
-@helper
+@inner
 def fresh_node(index: Index) -> int:
     """An unused node."""
     index.top[LIVE] += 1
@@ -332,7 +333,7 @@ def fresh_node(index: Index) -> int:
     return index.top[NODES] - 1
 
 
-@helper
+@inner
 def leave(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
     """Take a class out of its leaf; nodes that become empty go too."""
     child, node = c, groups.info[c, LEAF]
@@ -424,7 +425,7 @@ def next_ranked(
     return count
 
 
-@helper
+@inner
 def take_aim(flat: FlatSpace, state: Ints) -> Ints:
     """What the bounds ask again and again about one state: where the losses from its code lie in the table of pairs, and
     below which end of a covering interval all classes are intervals of numbers; -1 where a shortcut does not hold.

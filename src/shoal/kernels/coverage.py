@@ -11,8 +11,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.class_index import COUNT, FIRST, IS_LEAF, NOBODY, Groups, Index, leave, start_ranking
-from shoal.kernels.heap import Heap, helper, pop, push
+from shoal.kernels.heap import Heap, pop, push
 from shoal.kernels.i3m import Records, attach, members_of, unhook
+from shoal.kernels.jit import inner
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, covers, range_loss
 
 Ints = NDArray[np.int64]
@@ -56,7 +57,7 @@ def break_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
         attach(flat, index, groups, records, rows[i], targets[i])
 
 
-@helper
+@inner
 def cheapest_cover(
     flat: FlatSpace, index: Index, groups: Groups, heap: Heap, codes: NDArray[np.int32], own: int, limit: int
 ) -> int:
@@ -80,7 +81,7 @@ def cheapest_cover(
     return chosen
 
 
-@helper
+@inner
 def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]) -> bool:
     """False only if no class below the node covers the record."""
     d = len(flat.kind)
@@ -103,13 +104,13 @@ def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]
     return True
 
 
-@helper
+@inner
 def unit_ticks(flat: FlatSpace, groups: Groups, c: int) -> int:
     """Loss of one record of a class."""
     return np.int64(np.rint(groups.loss[c, len(flat.kind)] * TICKS))
 
 
-@helper
+@inner
 def least_ticks(flat: FlatSpace, index: Index, node: int) -> int:
     """The least loss of a record of a class below a node."""
     return np.int64(np.rint(index.bound[node, 2 * len(flat.kind)] * TICKS))

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.pool import (
     GONE,
     ZERO,
@@ -158,7 +159,7 @@ def grow(
     return label, free
 
 
-@njit(cache=True, nogil=True)
+@inner
 def copy_codes(target: Codes, codes: Codes) -> None:
     """A loop, because slice assignment takes long to compile."""
     for a in range(len(codes)):
@@ -179,7 +180,7 @@ def take_from(pool: Pool, groups: Groups, point: int) -> int:
     return record
 
 
-@njit(cache=True, nogil=True)
+@inner
 def count_in(needs: Needs, counts: NDArray[np.int32], group: int) -> None:
     """Count one record of the group."""
     for view in range(needs.cell.shape[1]):
@@ -187,7 +188,7 @@ def count_in(needs: Needs, counts: NDArray[np.int32], group: int) -> None:
             counts[needs.cell[group, view]] += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def missing_values(needs: Needs, i: int, counts: NDArray[np.int32]) -> int:
     """How many distinct values rule i still wants."""
     missing = needs.p[i]
@@ -241,7 +242,7 @@ def most_helpful(
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int32], gain: Floats) -> None:
     """By how much a record of each group lowers the other deficits; asked once a cell, not once a group.
 

@@ -8,11 +8,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# Called by compiled code alone: without wrappers for Python they compile faster.
-helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Heap(NamedTuple):
@@ -69,7 +68,7 @@ def pop(heap: Heap) -> None:
     heap.ticks[i], heap.first[i], heap.item[i] = ticks, first, item
 
 
-@helper
+@inner
 def sort_by(keys: Floats, items: Ints) -> None:
     """Sort items by key, then by themselves. (Heapsort: NumPy's sorts take seconds to compile.)"""
     count = len(items)
@@ -81,7 +80,7 @@ def sort_by(keys: Floats, items: Ints) -> None:
         sink(keys, items, 0, end)
 
 
-@helper
+@inner
 def sink(keys: Floats, items: Ints, at: int, end: int) -> None:
     """Let an entry fall to its place below larger ones."""
     while 2 * at + 1 < end:

@@ -30,7 +30,8 @@ from shoal.kernels.class_index import (
     pull_up,
     widen_up,
 )
-from shoal.kernels.heap import Heap, helper, sort_by
+from shoal.kernels.heap import Heap, sort_by
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import class_ok
 from shoal.kernels.space import SET, TICKS, FlatSpace, begin, join, joined_loss, loss, range_loss
 from shoal.policy import FlatRules
@@ -98,7 +99,7 @@ def settle(flat: FlatSpace, index: Index, groups: Groups, records: Records, clas
     build(flat, index, groups, order[:filled])
 
 
-@helper
+@inner
 def thread(records: Records, groups: Groups) -> None:
     """Sizes and lists of members from the classes of the records; the newest record comes first."""
     for c in range(len(groups.info)):
@@ -108,7 +109,7 @@ def thread(records: Records, groups: Groups) -> None:
             hook(records, groups, row, records.link[row, CLASS])
 
 
-@helper
+@inner
 def hook(records: Records, groups: Groups, row: int, c: int) -> None:
     """Put a record at the head of a class's list."""
     head = groups.info[c, HEAD]
@@ -119,7 +120,7 @@ def hook(records: Records, groups: Groups, row: int, c: int) -> None:
     groups.info[c, SIZE] += 1
 
 
-@helper
+@inner
 def unhook(records: Records, groups: Groups, row: int) -> None:
     """Take a record out of its class's list."""
     c, after, before, was = records.link[row]
@@ -172,7 +173,7 @@ def attach(flat: FlatSpace, index: Index, groups: Groups, records: Records, row:
     widen_up(flat, index, groups, c)
 
 
-@helper
+@inner
 def tighten(flat: FlatSpace, groups: Groups, records: Records, c: int) -> None:
     """The state of a class from its records."""
     row = groups.info[c, HEAD]
@@ -268,7 +269,7 @@ def split_is_due(size: int, k: int) -> bool:
     return size % k == 0 and (parts == 2 or parts == 3)
 
 
-@helper
+@inner
 def passes(tests: Tests, rows: Ints, chosen: NDArray[np.bool_]) -> bool:
     """Whether the chosen ones of some records are a class that satisfies the rules."""
     counts, size = np.zeros(tests.offset[-1], dtype=np.int32), 0
@@ -282,7 +283,7 @@ def passes(tests: Tests, rows: Ints, chosen: NDArray[np.bool_]) -> bool:
     return class_ok(tests.rules, size, counts)
 
 
-@helper
+@inner
 def has_room(index: Index, groups: Groups, used: Ints, classes: int) -> bool:
     """Whether so many more classes certainly fit."""
     return used[0] + classes <= len(groups.info) and index.top[NODES] + classes * NODES_A_CLASS <= len(index.info)
@@ -310,7 +311,7 @@ def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
         split_off(flat, index, groups, records, used, c, chosen)
 
 
-@helper
+@inner
 def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, rows: Ints) -> None:
     """Some records of a class become a new one beside it."""
     for row in rows:
@@ -370,7 +371,7 @@ def price_moves(
         costs[i] = np.rint(((left - 1) * rest + (taken + 1) * new) * TICKS)
 
 
-@helper
+@inner
 def move(
     flat: FlatSpace,
     codes: NDArray[np.int32],
@@ -402,7 +403,7 @@ def price_loans(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, state: In
         costs[i] -= paid
 
 
-@helper
+@inner
 def take_stock(
     flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, moved: NDArray[np.bool_],
     survey: Ints, counts: Ints, extreme: NDArray[np.bool_],
@@ -445,7 +446,7 @@ def take_stock(
                 extreme[i] |= not moved[i] and counts[flat.start[a] + codes[rows[i], a]] == 1
 
 
-@helper
+@inner
 def rest_loss(flat: FlatSpace, survey: Ints, counts: Ints, a: int, code: int) -> float:
     """Loss of an attribute of the surveyed records when one with this code has gone; with code -1, of all of them."""
     own = survey[a]

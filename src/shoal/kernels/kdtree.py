@@ -30,6 +30,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -38,9 +40,6 @@ LANES = 1 << BITS
 GRID = 2.0**-40
 ROUNDING = 1.5 * 2.0**12  # numbers near it are GRID apart, so adding and subtracting it rounds to that step
 SLACK = 1e-9
-
-# Called by compiled code alone: without wrappers for Python they compile faster.
-helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Tree(NamedTuple):
@@ -254,13 +253,13 @@ def farthest_record(tree: Tree, query: Floats) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def rounded(distance: float) -> float:
     """A squared distance as it is compared: a multiple of 2⁻⁴⁰ (beyond 2048, of its own precision)."""
     return (distance + ROUNDING) - ROUNDING
 
 
-@helper
+@inner
 def _push(tree: Tree, bottom: int, depth: int, node: int, bound: float, sign: float) -> int:
     """Insert a child among those of its parent on the stack, the most promising on top; sign -1: small bounds first."""
     place = depth
@@ -277,7 +276,7 @@ def _push(tree: Tree, bottom: int, depth: int, node: int, bound: float, sign: fl
 # so that the compiler uses vector instructions; the sum of a lane still runs over the columns in their order.
 
 
-@helper
+@inner
 def _lane_distances(blocks: Floats, leaf: int, query: Floats, lanes: Floats) -> None:
     block = blocks[leaf]
     for lane in range(lanes.size):
@@ -290,7 +289,7 @@ def _lane_distances(blocks: Floats, leaf: int, query: Floats, lanes: Floats) -> 
         lanes[lane] = rounded(lanes[lane])
 
 
-@helper
+@inner
 def _nearest_bounds(bounds: Floats, node: int, query: Floats, lanes: Floats) -> None:
     box = bounds[node]
     for lane in range(lanes.size):
@@ -303,7 +302,7 @@ def _nearest_bounds(bounds: Floats, node: int, query: Floats, lanes: Floats) -> 
         lanes[lane] = rounded(lanes[lane])
 
 
-@helper
+@inner
 def _farthest_bounds(tree: Tree, node: int, query_reach: float) -> None:
     box, lanes = tree.bounds[node], tree.lanes
     columns = tree.origin.size
@@ -321,7 +320,7 @@ def _farthest_bounds(tree: Tree, node: int, query_reach: float) -> None:
         lanes[lane] = sphere - lanes[lane] * (query_reach / reach)
 
 
-@helper
+@inner
 def _gap_squared(lower: float, upper: float, value: float) -> float:
     gap = max(max(lower - value, value - upper), 0.0)
     return gap * gap
@@ -341,7 +340,7 @@ def _fill(tree: Tree, rows: Floats, order: Ints, starts: NDArray[np.int64]) -> N
         _fit_node(tree, node)
 
 
-@helper
+@inner
 def _fit_leaf(tree: Tree, leaf: int) -> bool:
     """Measure a leaf anew and tell its parent; whether anything changed there."""
     columns = tree.origin.size
@@ -371,7 +370,7 @@ def _fit_leaf(tree: Tree, leaf: int) -> bool:
     return changed
 
 
-@helper
+@inner
 def _fit_node(tree: Tree, node: int) -> bool:
     """The same for an inner node other than the root, from what it knows of its children."""
     columns = tree.origin.size
@@ -471,7 +470,7 @@ def _order_points(
         depth += 2
 
 
-@helper
+@inner
 def _select(rows: Floats, order: Ints, column: int, low: int, high: int, middle: int) -> None:
     """Hoare's selection: afterwards no row before `middle` is larger in the column than one from `middle` on."""
     while low < high:

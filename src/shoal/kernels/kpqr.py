@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from shoal.kernels.kdtree import Floats, Ints, helper, live_count
+from shoal.kernels.jit import inner
+from shoal.kernels.kdtree import Floats, Ints, live_count
 from shoal.kernels.micro import Flags, Free, Longs, Seeds, _distinct, _join, _nearest, _next_seed, allow_lowering
 from shoal.kernels.rules import TOLERANCE, class_deficit, distance_deficit
 from shoal.policy import FlatRules
@@ -113,7 +114,7 @@ def rare_groups(
     return groups
 
 
-@helper
+@inner
 def _allow(
     free: Free,
     duties: Obligations,
@@ -143,7 +144,7 @@ def _allow(
     return deficit > 0
 
 
-@helper
+@inner
 def _after(stage: int, wanted: bool, more: bool) -> int:
     """The stage that follows when the group has what it wants, or no record can give it."""
     if stage == VALUES:
@@ -158,7 +159,7 @@ def _after(stage: int, wanted: bool, more: bool) -> int:
     return CLOSENESS if stage < CLOSENESS else WHATEVER + 1
 
 
-@helper
+@inner
 def _clear(group: Group) -> None:
     group.counts[:] = 0
     group.obliged[:] = False
@@ -168,7 +169,7 @@ def _clear(group: Group) -> None:
     group.held[:] = 0
 
 
-@helper
+@inner
 def _take(free: Free, seeds: Seeds, duties: Obligations, group: Group, record: int, members: Ints, size: int) -> int:
     """Take a record into the group; the new size."""
     size = _join(free, seeds, record, members, size, group.counts)
@@ -187,7 +188,7 @@ def _take(free: Free, seeds: Seeds, duties: Obligations, group: Group, record: i
     return size
 
 
-@helper
+@inner
 def _rise(duties: Obligations, group: Group, j: int, slot: int) -> float:
     """What one more record adds to the sum of squares: about the mean for numbers, of the ranges' counts for the rest."""
     if duties.top[j] < 0:
@@ -199,7 +200,7 @@ def _rise(duties: Obligations, group: Group, j: int, slot: int) -> float:
     return total
 
 
-@helper
+@inner
 def _variance(top: float, squares: float, known: int) -> float:
     if known == 0:
         return 0.0
@@ -208,7 +209,7 @@ def _variance(top: float, squares: float, known: int) -> float:
     return max(0.0, 0.5 * (top - squares / (float(known) * known)))
 
 
-@helper
+@inner
 def _share(duties: Obligations, group: Group, j: int, slot: int) -> float:
     """Variance over the reference, after a record of the slot joins (-1: as it is)."""
     squares, known = group.squares[j], group.known[j]
@@ -218,7 +219,7 @@ def _share(duties: Obligations, group: Group, j: int, slot: int) -> float:
     return _variance(duties.top[j], squares, known) / duties.reference[j]
 
 
-@helper
+@inner
 def _slot(free: Free, duties: Obligations, j: int, label: int) -> int:
     """The slot of a label's value; -1 for no label and for missing, which change no variance."""
     if label < 0 or free.cell[label, duties.column[j]] < 0:
@@ -226,7 +227,7 @@ def _slot(free: Free, duties: Obligations, j: int, label: int) -> int:
     return duties.slot[j] + free.cell[label, duties.column[j]] - duties.first[j]
 
 
-@helper
+@inner
 def _merit(free: Free, duties: Obligations, group: Group, label: int) -> float:
     """The smallest variance of an obliged attribute as a share of what it must be, after a record joins (-1: now).
 
@@ -244,7 +245,7 @@ def _merit(free: Free, duties: Obligations, group: Group, label: int) -> float:
     return asked if asked < np.inf else any_share
 
 
-@helper
+@inner
 def _lacks_values(free: Free, duties: Obligations, group: Group, prefer_variance: bool) -> bool:
     """Allow the labels that help most attributes to p values, with `prefer_variance` those that raise the variance too."""
     lacking = False
@@ -277,7 +278,7 @@ def _lacks_values(free: Free, duties: Obligations, group: Group, prefer_variance
     return True
 
 
-@helper
+@inner
 def _lacks_variance(duties: Obligations, group: Group) -> bool:
     for j in range(duties.p.size):
         if (
@@ -289,7 +290,7 @@ def _lacks_variance(duties: Obligations, group: Group) -> bool:
     return False
 
 
-@helper
+@inner
 def _allow_rising(free: Free, duties: Obligations, group: Group) -> bool:
     merit = _merit(free, duties, group, np.int64(-1))
     for label in range(free.live.size):
@@ -297,14 +298,14 @@ def _allow_rising(free: Free, duties: Obligations, group: Group) -> bool:
     return True
 
 
-@helper
+@inner
 def _allow_keeping(free: Free, duties: Obligations, group: Group) -> bool:
     for label in range(free.live.size):
         free.allowed[label] = free.live[label] > 0 and _keeps(free, duties, group, label)
     return True
 
 
-@helper
+@inner
 def _keeps(free: Free, duties: Obligations, group: Group, label: int) -> bool:
     """Whether every obliged variance is large enough after a record joins, and no new obligation lacks values."""
     for j in range(duties.p.size):
@@ -322,7 +323,7 @@ def _keeps(free: Free, duties: Obligations, group: Group, label: int) -> bool:
     return True
 
 
-@helper
+@inner
 def _allow_closer(free: Free, duties: Obligations, group: Group, close: FlatRules) -> bool:
     """Allow the labels that bring an obliged group closer to the table, if any can those that keep its variance."""
     now = _too_far(duties, group, close)
@@ -348,7 +349,7 @@ def _allow_closer(free: Free, duties: Obligations, group: Group, close: FlatRule
     return True
 
 
-@helper
+@inner
 def _too_far(duties: Obligations, group: Group, close: FlatRules) -> float:
     """How far the distance of an obliged attribute exceeds its limit."""
     worst = 0.0
@@ -361,7 +362,7 @@ def _too_far(duties: Obligations, group: Group, close: FlatRules) -> float:
     return worst
 
 
-@helper
+@inner
 def _rare_left(free: Free, duties: Obligations) -> int:
     left = 0
     for label in range(free.live.size):
@@ -370,7 +371,7 @@ def _rare_left(free: Free, duties: Obligations) -> int:
     return left
 
 
-@helper
+@inner
 def _tail(free: Free, duties: Obligations, k: int, tail: int) -> bool:
     """Whether the rare records that are left cannot make a group: by themselves (Y), or with all free records (X)."""
     if tail == TAIL_X and live_count(free.tree) < k:
@@ -395,7 +396,7 @@ def _tail(free: Free, duties: Obligations, k: int, tail: int) -> bool:
     return False
 
 
-@helper
+@inner
 def _variance_of(duties: Obligations, j: int, counts: Longs) -> float:
     known, total, squares = 0, 0.0, 0.0
     held = np.zeros(duties.weight.size, dtype=np.int64)
@@ -414,7 +415,7 @@ def _variance_of(duties: Obligations, j: int, counts: Longs) -> float:
     return _variance(duties.top[j], squares, known)
 
 
-@helper
+@inner
 def _take_all_rare(free: Free, seeds: Seeds, duties: Obligations, group: Group, members: Ints, size: int) -> int:
     for label in range(free.live.size):
         while duties.has_rare[label] and free.live[label] > 0:
@@ -423,7 +424,7 @@ def _take_all_rare(free: Free, seeds: Seeds, duties: Obligations, group: Group, 
     return size
 
 
-@helper
+@inner
 def _give_back(free: Free, duties: Obligations, members: Ints, size: int) -> int:
     """Only the rare records stay. The others are free again; no search of this table meets them any more."""
     kept = 0

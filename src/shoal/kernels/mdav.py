@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, InputError
+from shoal.kernels.jit import inner
 from shoal.kernels.kdtree import (
     GRID,
     SLACK,
@@ -28,7 +29,6 @@ from shoal.kernels.kdtree import (
     build_tree,
     delete_record,
     farthest_record,
-    helper,
     live_count,
     nearest_records,
     rounded,
@@ -142,7 +142,7 @@ def _form_groups(
     return groups
 
 
-@helper
+@inner
 def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, queue: Queue) -> int:
     key, point, walk = queue.key, queue.point, queue.walk[0]
     size = queue.sizes[0]
@@ -180,7 +180,7 @@ def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, que
     return best
 
 
-@helper
+@inner
 def _sift_down(key: Floats, point: Ints, size: int, new_key: float, new_point: int) -> None:
     """Put a new entry in the place of the top."""
     place = 0
@@ -199,7 +199,7 @@ def _sift_down(key: Floats, point: Ints, size: int, new_key: float, new_point: i
     point[place] = new_point
 
 
-@helper
+@inner
 def _sift_up(key: Floats, point: Ints, size: int, new_key: float, new_point: int) -> None:
     """Add an entry to a heap of the given size."""
     place = size
@@ -214,7 +214,7 @@ def _sift_up(key: Floats, point: Ints, size: int, new_key: float, new_point: int
     point[place] = new_point
 
 
-@helper
+@inner
 def _move_centroid(centroid: Floats, total: Floats, records: int, queue: Queue) -> None:
     step = 0.0
     for column in range(centroid.size):
@@ -230,7 +230,7 @@ def _add_rows(total: Floats, X: Floats) -> None:
         _add(total, X[row], 1.0)
 
 
-@helper
+@inner
 def _add(total: Floats, row: Floats, sign: float) -> None:
     """Add a row to the sum total[0] + total[1] without losing what rounding cuts off (Knuth's two-sum)."""
     for column in range(row.size):

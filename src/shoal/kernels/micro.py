@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.kdtree import (
     Floats,
     Ints,
@@ -20,7 +21,6 @@ from shoal.kernels.kdtree import (
     build_tree,
     delete_record,
     farthest_record,
-    helper,
     live_count,
     nearest_allowed,
     nearest_records,
@@ -172,7 +172,7 @@ def nearest_points(tree: Tree, X: Floats, found: Ints) -> None:
         found[row] = record[0]
 
 
-@helper
+@inner
 def _next_seed(free: Free, seeds: Seeds) -> int:
     if seeds.order.size == 0:
         _move_centroid(seeds.centroid, seeds.total, live_count(free.tree), seeds.queue)
@@ -182,7 +182,7 @@ def _next_seed(free: Free, seeds: Seeds) -> int:
     return seeds.order[seeds.cursor[0]]
 
 
-@helper
+@inner
 def _join(free: Free, seeds: Seeds, record: int, members: Ints, size: int, counts: Ints) -> int:
     """Take a record into the group; the new size."""
     members[size] = record
@@ -201,7 +201,7 @@ def _join(free: Free, seeds: Seeds, record: int, members: Ints, size: int, count
     return size + 1
 
 
-@helper
+@inner
 def _fill_up(free: Free, seeds: Seeds, seed: int, members: Ints, size: int, counts: Ints, k: int) -> int:
     """The nearest records, until there are k."""
     found = nearest_records(free.tree, free.X[seed], k - size, free.found, free.distances)
@@ -210,7 +210,7 @@ def _fill_up(free: Free, seeds: Seeds, seed: int, members: Ints, size: int, coun
     return size
 
 
-@helper
+@inner
 def _nearest(free: Free, query: Floats) -> int:
     """The nearest free record with an allowed label, -1 when there is none."""
     candidates, live = 0, live_count(free.tree)
@@ -238,7 +238,7 @@ def _nearest(free: Free, query: Floats) -> int:
     return best
 
 
-@helper
+@inner
 def _nearest_helpful(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float, query: Floats) -> int:
     """The nearest free record that lowers the deficit, -1 when none does or none has to."""
     if deficit <= 0:
@@ -252,14 +252,14 @@ def _nearest_helpful(free: Free, rules: FlatRules, size: int, counts: Ints, defi
     return _nearest(free, query)
 
 
-@helper
+@inner
 def allow_lowering(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float) -> None:
     """Allow the labels that lower the deficit."""
     for label in range(free.live.size):
         free.allowed[label] = free.live[label] > 0 and _lowers(free, rules, size, counts, deficit, label)
 
 
-@helper
+@inner
 def _lowers(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float, label: int) -> bool:
     for view in range(free.cell.shape[1]):
         if free.cell[label, view] >= 0:
@@ -271,7 +271,7 @@ def _lowers(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: floa
     return np.rint((deficit - after) * TICKS) >= 1.0
 
 
-@helper
+@inner
 def _wanted(free: Free, counted: Counted, counts: Ints) -> bool:
     """Allow the labels that raise a number of distinct values still too small; whether any number is."""
     lacking = False
@@ -287,7 +287,7 @@ def _wanted(free: Free, counted: Counted, counts: Ints) -> bool:
     return lacking
 
 
-@helper
+@inner
 def _distinct(counts: Ints, first: int, last: int) -> int:
     found = 0
     for cell in range(first, last):
@@ -296,7 +296,7 @@ def _distinct(counts: Ints, first: int, last: int) -> int:
     return found
 
 
-@helper
+@inner
 def _enough_values(free: Free, counted: Counted) -> bool:
     """Whether the free records have as many distinct values as a group needs."""
     for i in range(counted.p.size):

@@ -148,7 +148,7 @@ def sort_found(codes: Ints, count: int) -> None:
         codes[PLACE, codes[FOUND, j]] = j
 
 
-@njit(cache=True, nogil=True)
+@inner
 def forget(codes: Ints, count: int) -> None:
     """Make the places zero again."""
     for j in range(count):
@@ -336,7 +336,7 @@ def sort_by_marks(side: Marks, source: Marks, bounds: Ints) -> None:
         following[side[i]] += np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def gather(column: Column, source: Marks, spare: Column) -> None:
     """Put the rows in the order of `source`."""
     for i in range(len(column)):

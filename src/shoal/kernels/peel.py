@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import class_deficit, class_ok
 from shoal.kernels.space import TICKS, FlatSpace, begin, join, joined_loss, loss
 from shoal.policy import FlatRules
@@ -148,7 +149,7 @@ def good(wanted: Wanted, take: Ints, total: int, counts: Codes) -> bool:
     return class_ok(wanted.rules, total, counts)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def choose_by_size(wanted: Wanted, have: Ints, total: int, take: Ints, counts: Codes) -> int:
     """The largest size whose best filling is good.
 
@@ -183,7 +184,7 @@ def choose_by_size(wanted: Wanted, have: Ints, total: int, take: Ints, counts: C
     return low
 
 
-@njit(cache=True, nogil=True)
+@inner
 def fill(wanted: Wanted, have: Ints, size: int, take: Ints) -> None:
     """`size` of the cell's records with shares as near to the wanted ones as can be.
 
@@ -243,7 +244,7 @@ def fill(wanted: Wanted, have: Ints, size: int, take: Ints) -> None:
             left -= 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def choose_by_removal(wanted: Wanted, have: Ints, total: int, take: Ints, counts: Codes) -> int:
     """Records of the group whose removal leaves the least deficit go, many at a time, then fewer; then some return."""
     deficit, step = class_deficit(wanted.rules, total, counts), max(1, total // 8)

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.greedy import Needs, lacking, missing_values, most_helpful
+from shoal.kernels.jit import inner
 from shoal.kernels.pool import GONE, ZERO, Frontier, Pool, absorb, cheapest, pair_cost, point_loss, start_search, take
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss
 
@@ -155,7 +156,7 @@ def enter(flat: FlatSpace, clusters: Clusters, c: int, record: int, codes: Codes
     return moved
 
 
-@njit(cache=True, nogil=True)
+@inner
 def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts: Counts, sign: int) -> None:
     """Add the members' sensitive values to the counts, or take them out again."""
     record = clusters.head[c]
@@ -167,7 +168,7 @@ def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts:
         record = clusters.link[record]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weigh(needs: Needs, counts: Counts, worth: Floats) -> None:
     """(p − y)·w of each attribute (000, Definitions 11 and 12)."""
     for i in range(len(worth)):
@@ -272,7 +273,7 @@ def serve(
         sink(heap, waiting, ZERO, gain, known, cost, at)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def look(
     flat: FlatSpace,
     group: Ints,
@@ -328,7 +329,7 @@ def look(
     gain[c], length[c], at[c] = best, found, 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sink(heap: Ints, size: int, i: int, gain: Ints, known: Ints, cost: Ints, at: Ints) -> None:
     """Restore the heap below place i."""
     c = heap[i]
@@ -423,7 +424,7 @@ def diversify(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cheapest_record(
     flat: FlatSpace, codes: Codes, state: Ints, start: Ints, pool: Ints, live: Ints, allowed: NDArray[np.bool_]
 ) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.space import SET, TICKS, TREE, FlatSpace, attribute_loss, begin, merge, popcount, range_loss
 
 Ints = NDArray[np.int64]
@@ -170,7 +171,7 @@ def widest(flat: FlatSpace, state: Ints) -> int:
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cut_code(flat: FlatSpace, state: Ints, a: int, middle: int) -> int:
     """The largest code of the left part; both parts get a point, because the ends of the state occur."""
     slot = flat.slot[a]
@@ -235,7 +236,7 @@ def take(pool: Pool, point: int) -> int:
     return record
 
 
-@njit(cache=True, nogil=True)
+@inner
 def node_bound(flat: FlatSpace, node: Ints, state: Ints) -> int:
     """No record below the node joins `state` for less."""
     total = 0.0
@@ -254,7 +255,7 @@ def node_bound(flat: FlatSpace, node: Ints, state: Ints) -> int:
     return np.int64(np.rint(total * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def node_reach(flat: FlatSpace, node: Ints, codes: Codes) -> int:
     """No record below the node is further from the record with these codes."""
     total = 0.0
@@ -278,7 +279,7 @@ def node_reach(flat: FlatSpace, node: Ints, codes: Codes) -> int:
     return np.int64(np.rint(total * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def point_loss(flat: FlatSpace, codes: Codes, state: Ints) -> float:
     """The loss of `state` joined with one record, as `shoal.kernels.space.joined_loss`, for inner loops."""
     total = 0.0
@@ -297,13 +298,13 @@ def point_loss(flat: FlatSpace, codes: Codes, state: Ints) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def point_cost(flat: FlatSpace, codes: Codes, state: Ints) -> int:
     """Its ticks."""
     return np.int64(np.rint(point_loss(flat, codes, state) * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Add an entry to the heap."""
     i = front.size[0]
@@ -318,7 +319,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
     front.ticks[i], front.record[i], front.item[i], front.version[i] = ticks, record, item, version
 
 
-@njit(cache=True, nogil=True)
+@inner
 def settle(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Put an entry in the place of the top one."""
     i, size = 0, front.size[0]
@@ -340,7 +341,7 @@ def settle(front: Frontier, ticks: int, record: int, item: int, version: int) ->
     front.ticks[i], front.record[i], front.item[i], front.version[i] = ticks, record, item, version
 
 
-@njit(cache=True, nogil=True)
+@inner
 def pop(front: Frontier) -> None:
     """Drop the top entry."""
     front.size[0] -= 1
@@ -370,7 +371,7 @@ def furthest(flat: FlatSpace, pool: Pool, front: Frontier, codes: Codes) -> int:
                     push(front, -cost, pool.records[pool.next[i]], ~i, ZERO)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def pair_cost(flat: FlatSpace, codes: Codes, other: Codes) -> int:
     """Ticks of unit({a, b})."""
     total = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARE, class_ok
 from shoal.kernels.space import SET, FlatSpace, popcount, range_loss
 from shoal.policy import FlatRules
@@ -179,7 +180,7 @@ def swap_records(flat: FlatSpace, table: Table, classes: Classes, order: Ints, l
     return work
 
 
-@njit(cache=True, nogil=True)
+@inner
 def joining_cost(
     flat: FlatSpace, codes: Codes, state: Ints, part: Floats, size: int, cost: float, least: float
 ) -> float:
@@ -191,7 +192,7 @@ def joining_cost(
     return cost
 
 
-@njit(cache=True, nogil=True)
+@inner
 def part_with(flat: FlatSpace, state: Ints, part: float, a: int, code: int) -> float:
     """Loss of attribute a of a state, `part` until now, after one code joined."""
     slot = flat.slot[a]
@@ -204,7 +205,7 @@ def part_with(flat: FlatSpace, state: Ints, part: float, a: int, code: int) -> f
     return range_loss(flat, a, min(state[slot], code), max(state[slot + 1], code))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def set_loss(flat: FlatSpace, state: Ints, a: int, more: int) -> float:
     """Loss of a set with so many members more."""
     members = more
@@ -241,7 +242,7 @@ def without(flat: FlatSpace, table: Table, classes: Classes, c: int, r: int, sta
             part[a] = range_loss(flat, a, low, high)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def leave(flat: FlatSpace, table: Table, classes: Classes, r: int, rest: Ints, rest_part: Floats) -> None:
     """Record r leaves its class and at least one other member behind; `without` has found what remains."""
     c, after, before = classes.label[r], classes.after[r], classes.before[r]
@@ -266,7 +267,7 @@ def leave(flat: FlatSpace, table: Table, classes: Classes, r: int, rest: Ints, r
     changed(table, classes, c, r, np.int64(-1))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def enter(flat: FlatSpace, table: Table, classes: Classes, r: int, c: int) -> None:
     """Record r, of no class, becomes a member of class c."""
     state, edge = classes.state[c], classes.edge[c]
@@ -290,7 +291,7 @@ def enter(flat: FlatSpace, table: Table, classes: Classes, r: int, c: int) -> No
     changed(table, classes, c, r, np.int64(1))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def changed(table: Table, classes: Classes, c: int, r: int, many: int) -> None:
     """Write down size, loss and histogram of a class that won or lost record r, and forget what its slack was."""
     classes.loss[c] = classes.part[c].sum()
@@ -344,7 +345,7 @@ def slack(rules: FlatRules, size: int, counts: Codes) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def distance_slack(ints: Ints, floats: Floats, counts: Codes) -> float:
     """ints and floats as in `shoal.kernels.rules.distance_deficit`."""
     codes, ranges = ints[0], ints[1]
@@ -359,7 +360,7 @@ def distance_slack(ints: Ints, floats: Floats, counts: Codes) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def share_slack(protected: Ints, alpha: float, size: int, counts: Codes) -> float:
     """Records of the most frequent value that could still join, were the class to keep its size."""
     most = 0
@@ -369,7 +370,7 @@ def share_slack(protected: Ints, alpha: float, size: int, counts: Codes) -> floa
     return alpha * size - most
 
 
-@njit(cache=True, nogil=True)
+@inner
 def entropy_slack(required: float, counts: Codes) -> float:
     """Entropy above ln l, for all records together."""
     known, total = 0, 0.0
@@ -380,7 +381,7 @@ def entropy_slack(required: float, counts: Codes) -> float:
     return known * (np.log(known) - required) - total if known > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def recursive_slack(length: int, c: float, counts: Codes) -> float:
     """How far r_1 stays below c·(r_l + … + r_m); `largest` keeps the l largest counts, descending."""
     largest, tail = np.zeros(length, dtype=np.int64), 0

@@ -123,7 +123,7 @@ def range_loss(flat: FlatSpace, a: int, lo: int, hi: int) -> float:
     return flat.node_loss[begin + node]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int) -> float:
     """Weighted loss of one attribute of a state."""
     slot = flat.slot[a]

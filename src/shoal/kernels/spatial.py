@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
 from shoal.policy import FlatRules
@@ -80,7 +81,7 @@ def add(records: Records, reference: Reference, r: int) -> bool:
     return gained
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cardinalities(
     records: Records, pool: NDArray[np.int64], size: int, present: NDArray[np.bool_], scratch: Scratch
 ) -> int:
@@ -103,12 +104,12 @@ def cardinalities(
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _distinct(records: Records, present: NDArray[np.bool_], a: int) -> int:
     return int(np.count_nonzero(present[records.start[a] : records.start[a + 1]]))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def tabulate(
     records: Records,
     reference: Reference,
@@ -152,7 +153,7 @@ def tabulate(
             least = _by_similarity(records, reference, pool, size, present, a, context, least, sequential, scratch)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _by_similarity(
     records: Records,
     reference: Reference,
@@ -204,7 +205,7 @@ def _by_similarity(
     return distance
 
 
-@njit(cache=True, nogil=True)
+@inner
 def distance_to(records: Records, reference: Reference, scratch: Scratch, r: int) -> float:
     """Distance from the reference to a record; a missing number is at distance 1 from any known one."""
     total = 0.0
@@ -218,7 +219,7 @@ def distance_to(records: Records, reference: Reference, scratch: Scratch, r: int
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def clear(reference: Reference) -> None:
     """An empty class."""
     reference.total[:] = 0.0
@@ -287,7 +288,7 @@ def next_class(
             return grown
 
 
-@njit(cache=True, nogil=True)
+@inner
 def add_numbers(records: Records, reference: Reference, r: int) -> bool:
     """Let a record move the means only: the categories stay those of the first record (`centre="seed"`)."""
     for a in range(len(records.size)):
@@ -297,7 +298,7 @@ def add_numbers(records: Records, reference: Reference, r: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count(
     views: NDArray[np.int32], offsets: NDArray[np.int64], counts: NDArray[np.int32], r: int, change: int
 ) -> None:

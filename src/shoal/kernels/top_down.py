@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import inner
 from shoal.kernels.space import (
     SET,
     TICKS,
@@ -47,7 +48,7 @@ def far_pair(flat: FlatSpace, codes: Codes, rows: Ints, u: int) -> tuple[int, in
     return best_u, best_v
 
 
-@njit(cache=True, nogil=True)
+@inner
 def farthest(flat: FlatSpace, codes: Codes, rows: Ints, u: int, state: Ints) -> int:
     """The record that loses most together with u; `state` is left as that of u."""
     begin(flat, state, codes[u])
@@ -148,7 +149,7 @@ def best_loan(
                 lent[i] = places[i]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def price_table(flat: FlatSpace, state: Ints) -> tuple[Ints, Floats]:
     """The loss of each attribute after one code more; attribute a begins at start[a]."""
     start = np.zeros(len(flat.kind), np.int64)
@@ -207,7 +208,7 @@ def rest_floor(flat: FlatSpace, codes: Codes, rows: Ints, floor: Floats) -> None
             floor[m] += least
 
 
-@njit(cache=True, nogil=True)
+@inner
 def run_lengths(column: Floats) -> Floats:
     """How often each value of a sorted column occurs, rarest first."""
     lengths = np.zeros(len(column))
@@ -255,7 +256,7 @@ def loan(
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def join_from_both_ends(
     flat: FlatSpace, codes: Codes, rows: Ints, taken: NDArray[np.bool_], left: Ints, right: Ints
 ) -> int:
@@ -273,7 +274,7 @@ def join_from_both_ends(
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def copy_state(target: Ints, source: Ints) -> None:
     """A loop, because slice assignment takes long to compile."""
     for slot in range(len(target)):

@@ -1,0 +1,427 @@
+"""`shoal store …`: a table that is kept anonymized while it changes, and its releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from shoal.cli.output import JSON, QUIET, SEED, Speaker
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.evolve.commit import Applied
+    from shoal.evolve.store import Store
+    from shoal.schema import Configuration
+
+store = typer.Typer(
+    name="store",
+    help="Keep a table anonymized while it changes, and release it again and again.\n\n"
+    "Start with: shoal store create --store sqlite:///registry.db -c shoal.toml --key patient_id\n\n"
+    "then insert, update and delete with files, and release when there is something to publish. Every batch is one "
+    "transaction: after it the policy holds, and if it fails nothing has changed.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+URL = typer.Option(..., "--store", "-s", help="Where it is: sqlite:///registry.db or postgresql://user@host/database.")
+BATCH = typer.Option(
+    None, "--batch", "-b", help="A name for this batch; a batch that was applied is not applied again."
+)
+FILE = typer.Argument(..., help="csv, tsv, parquet, arrow, jsonl or xlsx, with the key column.")
+RELEASES = ("release", "day", "records", "classes", "ncp", "waiting", "counterfeits")
+BATCHES = ("version", "day", "kind", "batch", "inserted", "updated", "deleted", "moved")
+FORCE = typer.Option(False, "--force", help="Overwrite an existing output.")
+
+
+@store.command("create")
+def create(
+    url: str = URL,
+    key: str = typer.Option(..., "--key", "-k", help="The column that names each record; it is never published."),
+    config: Path = typer.Option(
+        "shoal.toml", "--config", "-c", help="Table, roles and policy; make one with shoal init."
+    ),
+    source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
+    guard: str = typer.Option("batching", "--guard", "-g", help="Between releases: batching, m-invariance or none."),
+    m: int | None = typer.Option(None, "--m", help="For m-invariance: how many values stay possible for everybody."),
+    seed: int | None = SEED,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Anonymize a table and keep it in a store, which holds the secrets: only its owner can read the file.
+
+    Example: shoal store create --store sqlite:///registry.db -c shoal.toml --key patient_id
+    """
+    from shoal.errors import UnsupportedError
+    from shoal.evolve.store import Store
+    from shoal.policy import Policy
+    from shoal.schema import read_config
+
+    speaker = Speaker(as_json, quiet)
+    configuration = read_config(config)
+    settings = configuration.config
+    if settings.release.recode != "generalize" or settings.method.suppress:
+        raise UnsupportedError(
+            'A store publishes generalized values of all records; set [release] recode = "generalize" and no suppress.'
+        )
+    frame = _table(configuration, source)
+    speaker.say_if_cold()
+    more: dict[str, Any] = {
+        "guard": guard,
+        "objective": settings.method.objective,
+        "refine": settings.method.refine,
+        "missing": settings.method.missing,
+        "missing_texts": tuple(settings.source.missing),
+        "order": settings.release.order,
+        "intervals": settings.release.intervals,
+        "options": settings.method.options,
+    }
+    with speaker.progress("anonymizing") as progress:
+        made = Store.create(
+            url,
+            frame,
+            Policy.from_config(settings.policy),
+            key=key,
+            schema=configuration,
+            algorithm=settings.method.algorithm,
+            seed=settings.method.seed if seed is None else seed,
+            m=m,
+            progress=progress,
+            **more,
+        )
+    found = made.check().require()
+    speaker.say(f"{found.records:,} records in {found.classes:,} classes under {made.settings.policy}; guard: {guard}.")
+    speaker.say(f"Next: shoal store release --store {url} -o masked.csv")
+    speaker.result({"store": url, **found.to_dict()})
+
+
+@store.command("insert")
+def insert(
+    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+) -> None:
+    """New records: each joins the class where it costs least, and classes that grow to twice their size are split.
+
+    Example: shoal store insert --store sqlite:///registry.db admitted.csv
+    """
+    _tell(_open(url).insert(file, batch=batch), Speaker(as_json, quiet))
+
+
+@store.command("update")
+def update(
+    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+) -> None:
+    """New values of records that are in the store; rows that did not change are left alone.
+
+    Example: shoal store update --store sqlite:///registry.db corrected.csv
+    """
+    _tell(_open(url).update(file, batch=batch), Speaker(as_json, quiet))
+
+
+@store.command("delete")
+def delete(
+    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+) -> None:
+    """Remove the records whose keys are in a file; classes that become too small are repaired or dispersed.
+
+    Example: shoal store delete --store sqlite:///registry.db discharged.csv
+    """
+    _tell(_open(url).delete(file, batch=batch), Speaker(as_json, quiet))
+
+
+@store.command("release")
+def release(
+    url: str = URL,
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="The masked file: csv, tsv, parquet, arrow, jsonl or xlsx."
+    ),
+    guard: str | None = typer.Option(
+        None, "--guard", "-g", help="Instead of the store's: batching, m-invariance or none."
+    ),
+    m: int | None = typer.Option(None, "--m", help="For m-invariance, instead of the store's."),
+    allow_exposure: bool = typer.Option(
+        False, "--allow-exposure", help="Release even if the audit finds exposure; the manifest says so."
+    ),
+    again: int | None = typer.Option(
+        None, "--again", help="Write the release of this number again, and make no new one."
+    ),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """The next release: verified, and audited against all earlier ones before it is written.
+
+    The guard decides what may be shown: with batching, rows wait until those that come or go with them satisfy the policy
+    themselves; with m-invariance everybody keeps the same set of possible values. Exposure is refused with exit code 1.
+
+    Example: shoal store release --store sqlite:///registry.db -o masked.csv
+    """
+    from shoal.cli.anonymize import refuse_existing, report
+    from shoal.errors import ConfigError
+    from shoal.release import manifest_path
+
+    speaker = Speaker(as_json, quiet)
+    opened = _open(url)
+    if output is not None:
+        refuse_existing(output, force)
+    if again is not None:
+        if output is None:
+            raise ConfigError("--again writes a file; name it with -o.")
+        opened.export(again, output, force=force)
+        speaker.say(f"Written: {output} and {manifest_path(output)}")
+        speaker.result({"release": again, "output": str(output)})
+        return
+    chosen: Any = guard
+    with speaker.progress("releasing") as progress:
+        made = opened.release(output, guard=chosen, m=m, allow_exposure=allow_exposure, force=force, progress=progress)
+    report(made.release, speaker)
+    waiting = ", ".join(f"{count:,} {name}" for name, count in made.waiting.items() if count) or "none"
+    speaker.say(f"Release {made.number} of version {made.version}; rows that wait: {waiting}.")
+    if made.counterfeits:
+        speaker.say(f"{made.counterfeits:,} rows are counterfeits, which nobody is behind; the manifest says where.")
+    speaker.say("The audit against all earlier releases found " + ("EXPOSURE." if made.audit.exposed else "nothing."))
+    if output is not None:
+        speaker.say(f"Written: {output} and {manifest_path(output)}")
+    speaker.result(made.to_dict())
+
+
+@store.command("history")
+def history(
+    url: str = URL,
+    batches: bool = typer.Option(False, "--batches", help="The batches instead of the releases."),
+    chart: Path | None = typer.Option(
+        None, "--chart", help="Also draw the releases over time: an svg, png or html file."
+    ),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """The releases so far with their measures: records, classes, loss, waiting rows, counterfeits.
+
+    Example: shoal store history --store sqlite:///registry.db --chart history.svg
+    """
+    from shoal.errors import InputError
+
+    speaker = Speaker(as_json, quiet)
+    opened = _open(url)
+    lines = opened.batches() if batches else opened.history()
+    if chart is not None and not opened.history():
+        raise InputError("There are no releases to draw; make one with shoal store release.")
+    title = "Batches" if batches else "Releases"
+    shown = BATCHES if batches else RELEASES
+    if any(line.get("exposed") for line in lines):
+        shown = (*shown, "exposed")
+    days = [{**line, "day": line["at"][:10]} for line in lines]
+    speaker.table(title, shown, [[line.get(name) for name in shown] for line in days])
+    if chart is not None:
+        _draw(opened.history(), chart, force)
+        speaker.say(f"Written: {chart}")
+    speaker.result({title.lower(): lines})
+
+
+@store.command("audit")
+def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """Attack all releases together: intersection, difference, tracing. Exit code 1 says what is exposed.
+
+    Example: shoal store audit --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    found = _open(url).audit()
+    for sentence in found.findings:
+        speaker.say(str(sentence))
+    if not found.exposed:
+        speaker.say("Comparing the releases with each other exposes nobody.")
+    speaker.result(found.to_dict())
+    found.require()
+
+
+@store.command("undo")
+def undo(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """Take back the last batch. Only the last one; releases that were made of it stay published.
+
+    Example: shoal store undo --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    done = _open(url).undo()
+    speaker.say(f"Taken back{f': {done.batch}' if done.batch else ''}. The store has {done.records:,} records again.")
+    speaker.result(done.to_dict())
+
+
+@store.command("renew")
+def renew(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """Anonymize the whole table anew: worth it when the loss has risen, which insert, update and delete will say.
+
+    Example: shoal store renew --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    opened = _open(url)
+    with speaker.progress("anonymizing") as progress:
+        done = opened.renew(progress=progress)
+    _tell(done, speaker)
+
+
+@store.command("check")
+def check(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """Prove what the store promises: every record in one class, the policy in every class, releases as their manifests say.
+
+    Example: shoal store check --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    found = _open(url).check()
+    speaker.say(
+        f"Version {found.version}: {found.records:,} records in {found.classes:,} classes, {found.releases:,} releases; "
+        + ("everything is as it should be." if found.passed else f"{len(found.problems)} problems.")
+    )
+    for problem in found.problems:
+        speaker.say(problem)
+    speaker.result(found.to_dict())
+    found.require()
+
+
+@store.command("watch")
+def watch(
+    folder: Path = typer.Argument(..., help="Where batches arrive as files."),
+    url: str = URL,
+    kind: str = typer.Option("auto", "--as", help="insert, update, delete, upsert, or auto: by the file's name."),
+    done: Path | None = typer.Option(None, "--done", help="Move files that were applied into this folder."),
+    once: bool = typer.Option(False, "--once", help="Take what is there, then stop."),
+    interval: float = typer.Option(2.0, "--interval", min=0.05, help="Seconds between two looks."),
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Apply the files of a folder as they arrive, in the order of their names, each once.
+
+    A file whose name begins with insert, update or delete is that; any other updates the keys that are known and inserts
+    the rest. A file is taken only when two looks find it unchanged, so that one still being written waits.
+
+    Example: shoal store watch inbox --store sqlite:///registry.db --done applied
+    """
+    from shoal.errors import ConfigError, InputError, did_you_mean
+    from shoal.evolve.watch import watch as look
+
+    speaker = Speaker(as_json, quiet)
+    kinds = ("auto", "insert", "update", "delete", "upsert")
+    if kind not in kinds:
+        raise ConfigError(f"--as {kind}: no such kind of batch; {did_you_mean(kind, kinds)}")
+    chosen: Any = kind
+    refused = []
+    for taken in look(_open(url), folder, kind=chosen, once=once, interval=interval, done=done):
+        if taken.applied is not None:
+            speaker.say(f"{taken.path.name}:")
+            _tell(taken.applied, speaker, {"file": str(taken.path)})
+        else:
+            refused.append(taken)
+            Speaker(True, False).say(f"{taken.path.name} was not applied: {taken.problem}")
+    if refused:
+        raise InputError(f"{len(refused)} files were not applied, among them '{refused[0].path}': {refused[0].problem}")
+
+
+@store.command("sync")
+def sync(
+    source: str = typer.Option(..., "--from", help="The database to read: sqlite:///… or postgresql://…"),
+    table: str = typer.Option(..., "--table", "-t", help="Its table or view, with the key column."),
+    url: str = URL,
+    since: str = typer.Option(
+        "auto", "--since", help="auto: from where it was left; all: the whole table; or a value."
+    ),
+    column: str | None = typer.Option(
+        None, "--column", help="The column that grows with every change; updated_at, version and such are found."
+    ),
+    deleted: str | None = typer.Option(None, "--deleted", help="A column that says that a row is deleted."),
+    overlap: float = typer.Option(
+        0.0, "--overlap", min=0, help="Read so many seconds or versions before the mark again."
+    ),
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Bring the store up to a table of another database: a nightly job in one line.
+
+    Rows that are newer than the last ones seen are inserted or updated, as one batch. With --since all the whole table is
+    read, and records that it does not have any more are deleted.
+
+    Example: shoal store sync --store sqlite:///registry.db --from postgresql://reader@host/clinic --table admissions
+    """
+    from shoal.evolve.sync import sync as follow
+
+    speaker = Speaker(as_json, quiet)
+    found = follow(_open(url), source, table, since=since, column=column, deleted=deleted, overlap=overlap)
+    speaker.say(f"{found.read:,} rows read from '{table}', up to {found.mark}.")
+    if found.applied is not None:
+        _tell(found.applied, Speaker(False, quiet or as_json))
+    speaker.result(found.to_dict())
+
+
+def _table(configuration: Configuration, path: Path | None) -> pl.DataFrame:
+    """The configured table, as it is."""
+    from shoal.errors import ConfigError
+    from shoal.io.files import read_table
+    from shoal.io.sql import read_sql
+
+    source = configuration.config.source
+    if path is None and source.url is not None:
+        return read_sql(source.url, table=source.table, query=source.query, missing=source.missing)
+    if path is None and source.path is None:
+        raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
+    chosen = path if path is not None else configuration.folder / str(source.path)
+    return read_table(
+        chosen,
+        delimiter=source.delimiter,
+        encoding=source.encoding,
+        header=source.header,
+        sheet=source.sheet,
+        missing=source.missing,
+    )
+
+
+def _open(url: str) -> Store:
+    from shoal.evolve.store import Store
+
+    return Store.open(url)
+
+
+def _tell(applied: Applied, speaker: Speaker, more: dict[str, Any] | None = None) -> None:
+    """What a batch did."""
+    if not applied.applied:
+        speaker.say(
+            f"Nothing to do: this batch was applied as version {applied.version}."
+            if applied.batch
+            else f"Nothing is new; the store stays at version {applied.version}."
+        )
+    else:
+        done = {name: getattr(applied, name) for name in ("inserted", "updated", "deleted", "unchanged", "moved")}
+        told = ", ".join(f"{count:,} {name}" for name, count in done.items() if count) or "nothing changed"
+        speaker.say(
+            f"Version {applied.version}: {told}. {applied.records:,} records in {applied.classes:,} classes, "
+            f"loss {applied.loss:.4f}."
+        )
+        if applied.advice:
+            speaker.say(f"{applied.advice} Anonymize anew with: shoal store renew")
+    speaker.result({**(more or {}), **applied.to_dict()})
+
+
+def _draw(lines: list[dict[str, Any]], path: Path, force: bool) -> None:
+    """Loss, records and what the guard cost, release by release."""
+    import altair as alt
+    import polars as pl
+
+    from shoal.io.atomic import atomic_path
+
+    table = pl.DataFrame(lines).select("release", "records", "classes", "ncp", "waiting", "counterfeits")
+    parts = []
+    for name, title in (
+        ("ncp", "loss (ncp)"),
+        ("records", "records"),
+        ("waiting", "waiting rows"),
+        ("counterfeits", "counterfeits"),
+    ):
+        base = alt.Chart(table).encode(
+            x=alt.X("release:Q", title="release", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=name != "records")),
+        )
+        parts.append((base.mark_line() + base.mark_circle(size=40)).properties(width=420, height=130))
+    picture = alt.vconcat(*parts, title="Releases over time")
+    kind: Any = path.suffix.removeprefix(".")
+    with atomic_path(path, force=force) as temporary:
+        picture.save(str(temporary), format=kind)

@@ -1,0 +1,155 @@
+"""The tables of a store, and how a store of an older layout becomes one of this layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from shoal.errors import InputError
+from shoal.version import VERSION
+
+LAYOUT = 2
+"""The layout this version writes. Layout 1 had no feeds."""
+
+NUMBERS = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "shoal_meta",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+state = sa.Table(
+    "shoal_state",
+    metadata,
+    sa.Column("one", sa.Integer, primary_key=True),
+    sa.Column("version", NUMBERS, nullable=False),
+    sa.Column("next_record", NUMBERS, nullable=False),
+    sa.Column("next_class", NUMBERS, nullable=False),
+    sa.Column("baseline", sa.Double, nullable=False),
+    sa.Column("changed", NUMBERS, nullable=False),
+    sa.Column("types", sa.Text, nullable=False),
+    sa.Column("before", sa.Text),
+)
+records = sa.Table(
+    "shoal_records",
+    metadata,
+    sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("class", NUMBERS, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("version", NUMBERS, nullable=False, index=True),
+)
+gone = sa.Table(
+    "shoal_gone",
+    metadata,
+    sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("version", NUMBERS, nullable=False, index=True),
+)
+values = sa.Table(
+    "shoal_values",
+    metadata,
+    sa.Column("column", sa.Text, primary_key=True),
+    sa.Column("position", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("value", sa.Text),
+    sa.Column("version", NUMBERS, nullable=False),
+)
+batches = sa.Table(
+    "shoal_batches",
+    metadata,
+    sa.Column("version", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.Text, unique=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("counts", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("undone", sa.Text),
+)
+journal = sa.Table(
+    "shoal_journal",
+    metadata,
+    sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("key", sa.Text),
+    sa.Column("class", NUMBERS),
+    sa.Column("content", sa.Text),
+)
+releases = sa.Table(
+    "shoal_releases",
+    metadata,
+    sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("version", NUMBERS, nullable=False),
+    sa.Column("manifest", sa.Text, nullable=False),
+    sa.Column("masked", sa.LargeBinary, nullable=False),
+    sa.Column("shown", sa.LargeBinary, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+)
+feeds = sa.Table(
+    "shoal_feeds",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("mark", sa.Text, nullable=False),
+    sa.Column("version", NUMBERS, nullable=False),
+)
+
+# Rows of an IN list; SQLite allows 32,766 parameters and PostgreSQL 65,535.
+CHUNK = 10_000
+
+
+def create_tables(connection: sa.Connection) -> None:
+    """All tables of the present layout, empty."""
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(meta.insert(), [{"name": "layout", "value": str(LAYOUT)}, {"name": "shoal", "value": VERSION}])
+
+
+def layout_of(connection: sa.Connection) -> int | None:
+    """The layout of the store in this database, or None where there is no store."""
+    if not sa.inspect(connection).has_table(meta.name):
+        return None
+    found = connection.execute(sa.select(meta.c.value).where(meta.c.name == "layout")).scalar()
+    return None if found is None else int(found)
+
+
+def require_none(connection: sa.Connection, name: str) -> None:
+    """Refuse to make a store where there is one."""
+    if layout_of(connection) is not None:
+        raise InputError(f"{name} holds a store already; open it, or choose another place.")
+
+
+def require_layout(layout: int | None, name: str) -> bool:
+    """Whether the store is of an older layout; refuses what is no store, and what a newer version wrote."""
+    if layout is None:
+        raise InputError(f"{name} holds no store; make one with shoal store create, or check the URL.")
+    if layout > LAYOUT:
+        raise InputError(
+            f"The store in {name} was written by a newer version of Shoal (layout {layout}, this one knows up to "
+            f"{LAYOUT}); install a newer version."
+        )
+    return layout < LAYOUT
+
+
+def migrate(connection: sa.Connection, name: str) -> None:
+    """Bring a store to the present layout, step by step, inside the caller's transaction."""
+    layout = layout_of(connection)
+    if not require_layout(layout, name):
+        return
+    for step in MIGRATIONS[int(layout or 0) - 1 :]:
+        step(connection)
+    connection.execute(meta.update().where(meta.c.name == "layout").values(value=str(LAYOUT)))
+
+
+def _feeds(connection: sa.Connection) -> None:
+    """Layout 2: how far each change feed has been read."""
+    feeds.create(connection)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds,)
+"""MIGRATIONS[n - 1] brings layout n to layout n + 1."""
+
+
+def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Pieces that fit into one statement."""
+    for begin in range(0, len(items), CHUNK):
+        yield items[begin : begin + CHUNK]
