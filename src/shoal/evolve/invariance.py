@@ -112,7 +112,7 @@ def invariance(
 
     Records that are `back` go on with the signatures they had.
     """
-    attribute = _attribute(schema)
+    attribute = only_sensitive(schema)
     if now.frame.height == 0:
         raise InfeasibleError("The table has no records, so there is nothing to publish.")
     data = Microdata.from_frame(now.frame, schema)
@@ -361,7 +361,8 @@ def _encode(now: pl.Series, old: pl.Series) -> tuple[list[str | None], Numbers]:
     return labels, np.array([place[text] for text in texts], dtype=np.int64)
 
 
-def _attribute(schema: Schema) -> str:
+def only_sensitive(schema: Schema) -> str:
+    """The one sensitive attribute; refuses tables for which m-invariance is not defined."""
     names, others = schema.named("sensitive"), schema.named("other")
     if len(names) != 1:
         raise ConfigError(

@@ -45,6 +45,10 @@ class Settings:
             raise ConfigError(
                 f'm = {self.m!r} belongs to guard = "m-invariance" and this is "{self.guard}"; leave it out.'
             )
+        if self.guard == "m-invariance":
+            from shoal.evolve.invariance import only_sensitive
+
+            only_sensitive(self.schema)
         for name, value, allowed in (
             ("missing", self.missing, ("category", "error")),
             ("order", self.order, ("shuffle", "keep")),
