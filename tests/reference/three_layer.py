@@ -1,4 +1,4 @@
-"""001's three layers in plain Python: weights, BIC, and merging of clusters; nothing shared with the package."""
+"""001's three layers in plain Python, x-means and merging included; k-means itself is scikit-learn's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
 
 
 def chi_squared(rows: Sequence[Any], columns: Sequence[Any]) -> float:
@@ -61,3 +64,153 @@ def merge(
         )
         clusters[nearest] += clusters[worst]
         clusters[worst] = []
+
+
+def three_layer(
+    table: Table, k: int, ok: Callable[[list[int]], bool], *, least: int, most: int, seed: int, uniform: bool = False
+) -> tuple[list[list[int]], list[int]]:
+    """All of 001, §IV (SPEC §4.14): the released classes and the suppressed records, for policies closed under supersets."""
+    raw = [1.0 if uniform else chi_squared(*_known(table.bins(a), table.label)) for a in range(table.width)]
+    weights = _scaled(raw, 1.0)
+    variety = _scaled([float(len(set(column))) for column in table.columns], 0.0)
+    order = sorted(range(table.width), key=lambda a: (-(weights[a] + 1 - variety[a]), a))
+    first = order[: math.ceil(table.width / 2)]
+    everyone = list(range(table.n))
+    clusters: list[list[int]] = []
+    groups: list[int] = []
+    outside: list[int] = []
+    for number, cluster in enumerate(_clustered(table, everyone, first, weights, least, most, seed)):
+        if len(cluster) < k:
+            outside += cluster
+            continue
+        parts, room = [cluster], min(10, len(cluster) // (2 * k))
+        if len(cluster) >= 4 and room >= 2:
+            parts = _clustered(table, cluster, order[: len(first) + 1], weights, 2, room, seed)
+        clusters += parts
+        groups += [number] * len(parts)
+    outside.sort()
+    attributes, second = list(first), []
+    while len(attributes) > 1 and len(outside) >= k:
+        attributes.pop()
+        found = _clustered(table, outside, attributes, weights, least, most, seed)
+        second += [cluster for cluster in found if len(cluster) >= k]
+        outside = sorted(record for cluster in found if len(cluster) < k for record in cluster)
+    features = [table.point(record, range(table.width), weights) for record in everyone]
+    released = merge(clusters, groups, features, ok, True) + merge(second, [0] * len(second), features, ok, False)
+    released = merge([c for c in released if c], [0] * table.n, features, ok, False)
+    released = [cluster for cluster in released if cluster]
+    return ([*released, outside], []) if outside and ok(outside) else (released, outside)
+
+
+class Table:
+    """Codes of the quasi-identifiers and of the sensitive attribute; numbers of an attribute, or None for categories."""
+
+    def __init__(
+        self, columns: list[list[int]], numbers: list[list[float] | None], sizes: list[int], label: list[int]
+    ) -> None:
+        self.columns, self.numbers, self.sizes, self.label = columns, numbers, sizes, label
+        self.n, self.width = len(label), len(columns)
+
+    def bins(self, a: int) -> list[int]:
+        """Ten bins of equal width for numbers, missing in one of its own; categories as they are."""
+        values = self.numbers[a]
+        if values is None:
+            return self.columns[a]
+        spread = values[-1] - values[0]
+        return [
+            10 if code == len(values) else min(9, int((values[code] - values[0]) / spread * 10)) if spread else 0
+            for code in self.columns[a]
+        ]
+
+    def point(self, record: int, attributes: Sequence[int], weights: list[float]) -> list[float]:
+        """Numbers on [0, 1] (and whether they are missing), categories one-hot over √2, each times the root of its weight."""
+        found: list[float] = []
+        for a in attributes:
+            scale, code, values = math.sqrt(max(weights[a], 0.1)), self.columns[a][record], self.numbers[a]
+            if values is None:
+                found += [scale / math.sqrt(2) if code == c else 0.0 for c in range(self.sizes[a])]
+                continue
+            spread = values[-1] - values[0]
+            places = [(value - values[0]) / spread if spread else 0.0 for value in values]
+            missing = code == len(values)
+            found.append(scale * (float(np.mean(places)) if missing else places[code]))
+            if self.sizes[a] > len(values):
+                found.append(scale * missing)
+        return found
+
+
+def _known(rows: list[int], label: list[int]) -> tuple[list[int], list[int]]:
+    pairs = [(row, value) for row, value in zip(rows, label, strict=True) if value >= 0]
+    return [row for row, _ in pairs], [value for _, value in pairs]
+
+
+def _scaled(values: list[float], when_equal: float) -> list[float]:
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low) if high > low else when_equal for value in values]
+
+
+def _clustered(
+    table: Table, records: list[int], attributes: Sequence[int], weights: list[float], least: int, most: int, seed: int
+) -> list[list[int]]:
+    """X-means (SPEC §4.15) of the distinct rows, in the order of their codes, each with its weight."""
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for record in records:
+        rows.setdefault(tuple(table.columns[a][record] for a in attributes), []).append(record)
+    members = [rows[key] for key in sorted(rows)]
+    points = [table.point(of[0], attributes, weights) for of in members]
+    most = max(1, min(most, len(points)))
+    clusters = _kmeans(points, members, list(range(len(points))), max(1, min(least, len(points))), seed, None)
+    best = clusters
+    while True:
+        gains = []
+        for c, cluster in enumerate(clusters):
+            if sum(len(members[i]) for i in cluster) < 4 or len(cluster) < 2:
+                continue
+            halves = _kmeans(points, members, cluster, 2, seed + c + 1, None)
+            if len(halves) == 2:
+                gain = _bic(points, members, halves) - _bic(points, members, [cluster])
+                if gain > 0:
+                    gains.append((-gain, c, [_centre(points, members, half) for half in halves]))
+        chosen = {c: pair for _, c, pair in sorted(gains)[: max(0, most - len(clusters))]}
+        if not chosen:
+            break
+        starts = [s for c, own in enumerate(clusters) for s in chosen.get(c, [_centre(points, members, own)])]
+        clusters = _kmeans(points, members, list(range(len(points))), len(starts), seed, starts)
+        if _bic(points, members, clusters) > _bic(points, members, best):
+            best = clusters
+        if len(clusters) >= most:
+            break
+    return [sorted(record for i in cluster for record in members[i]) for cluster in best]
+
+
+def _bic(points: list[list[float]], members: list[list[int]], clusters: list[list[int]]) -> float:
+    copies = [[points[i] for i in cluster for _ in members[i]] for cluster in clusters]
+    return bic(copies) if sum(map(len, copies)) > len(copies) else -math.inf
+
+
+def _centre(points: list[list[float]], members: list[list[int]], cluster: list[int]) -> list[float]:
+    size = sum(len(members[i]) for i in cluster)
+    return [sum(points[i][j] * len(members[i]) for i in cluster) / size for j in range(len(points[0]))]
+
+
+def _kmeans(
+    points: list[list[float]],
+    members: list[list[int]],
+    inside: list[int],
+    count: int,
+    seed: int,
+    starts: list[list[float]] | None,
+) -> list[list[int]]:
+    """The library's k-means, which 001 leaves to its tools as well."""
+    if count <= 1 or len(inside) <= 1:
+        return [list(inside)]
+    model = KMeans(
+        min(count, len(inside)),
+        init="k-means++" if starts is None else np.array(starts),
+        n_init=1,
+        max_iter=100,
+        random_state=seed,
+        algorithm="lloyd",
+    )
+    labels = model.fit_predict(np.array([points[i] for i in inside]), sample_weight=[len(members[i]) for i in inside])
+    return [[i for i, label in zip(inside, labels, strict=True) if label == c] for c in sorted(set(labels))]
