@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.reference import peel as naive
+from tests.reference.k_member import Table
 from tests.tables import adult, random_table
 
 import shoal
@@ -19,7 +20,7 @@ from shoal.kernels.peel import FILL, REMOVE, WHOLE, choose, find_points
 from shoal.kernels.space import flatten
 from shoal.microdata import Microdata
 from shoal.models import MODELS
-from shoal.policy import Policy
+from shoal.policy import Policy, Rules
 
 EXAMPLES = [example for model in MODELS.values() for example in model.examples()]
 pytestmark = pytest.mark.filterwarnings("ignore:.*do not vary")
@@ -163,6 +164,31 @@ def test_cells_are_those_of_the_lattice_by_rising_loss(seed: int) -> None:
     levels = [[level.tolist() for level in per] for per in full_domain(data).groups]
     assert found == naive.cells(data.codes.tolist(), levels, 3)
     assert (np.diff(losses) > -1e-9).all()
+
+
+def same_as_the_twin(data: Microdata, rules: Rules) -> None:
+    found = run("peel", data, rules)
+    levels = [[level.tolist() for level in per] for per in full_domain(data).groups]
+    losses = Table(data, "ncp")
+    ok = lambda members: rules.ok(np.array(members))  # noqa: E731
+    expected = naive.peel(data.codes.tolist(), levels, rules.k, losses.unit, ok)
+    assert len(expected) > 1
+    assert {frozenset(np.flatnonzero(found.labels == c).tolist()) for c in range(found.classes)} == {
+        frozenset(members) for members in expected
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_the_naive_twin(seed: int) -> None:
+    data = random_table(seed, 60)
+    same_as_the_twin(data, data.rules(shoal.KAnonymity(3) & shoal.PSensitive(2, "illness")))
+
+
+def test_equals_the_naive_twin_on_adult() -> None:
+    data = adult(300, sensitive=("occupation",), quasi=("age", "sex", "race", "education"))
+    if data is None:
+        pytest.skip("Adult is not here")
+    same_as_the_twin(data, data.rules(shoal.KAnonymity(4) & shoal.PSensitive(3)))
 
 
 @cache

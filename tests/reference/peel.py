@@ -49,6 +49,28 @@ def cells(codes, groups, smallest):
     return found
 
 
+def peel(codes, groups, smallest, unit, ok):
+    """Peeling for a policy that more records cannot spoil: cells by rising loss, whatever is left in one if it is ok."""
+    visits, seen = [], set()
+    for node in product(*(range(len(levels)) for levels in groups)):
+        together = {}
+        for record, row in enumerate(codes):
+            key = tuple(groups[a][node[a]][code] for a, code in enumerate(row))
+            together.setdefault(key, []).append(record)
+        for key in sorted(together):
+            members = together[key]
+            if len(members) >= smallest and tuple(members) not in seen:
+                seen.add(tuple(members))
+                visits.append((round(unit(members) * 2**40), len(visits), members))
+    left, classes = set(range(len(codes))), []
+    for _, _, members in sorted(visits):
+        rest = [record for record in members if record in left]
+        if len(rest) >= smallest and ok(rest):
+            classes.append(rest)
+            left -= set(rest)
+    return place(sorted(left), classes, unit, ok)
+
+
 def place(waiting, classes, unit, good):
     """Each waiting record joins the class with the least added loss that stays good."""
     classes = [list(members) for members in classes]
