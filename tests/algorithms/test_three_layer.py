@@ -147,6 +147,23 @@ def test_suppressed_outliers_leave_a_table_that_holds_by_itself() -> None:
     assert release.masked.height == len(kept)
 
 
+@pytest.mark.parametrize("outliers", ["rescue", "suppress"])
+def test_splits_only_ever_cut_classes_and_leave_good_ones(outliers: str) -> None:
+    data = random_table(5, n=400)
+    policy = shoal.KAnonymity(3) & shoal.PPlusSensitive(2) & shoal.TCloseness(0.5)
+    rules = data.rules(policy)
+    options = {"outliers": outliers, "kmax": 4}
+    whole = run("three_layer", data, rules, options=options)
+    cut = run("three_layer", data, rules, options={**options, "split": True})
+    kept = np.flatnonzero(cut.labels >= 0)
+    assert np.array_equal(kept, np.flatnonzero(whole.labels >= 0))
+    assert cut.classes > whole.classes
+    pairs = {(c, int(whole.labels[r])) for r, c in enumerate(cut.labels.tolist())}
+    assert len(pairs) == cut.classes + (len(kept) < data.n)
+    again = data.take(kept).rules(policy)
+    assert again.deficits(cut.labels[kept], cut.classes).max() == 0
+
+
 def test_one_preparation_serves_a_sweep() -> None:
     data = random_table(7, n=200)
     ready = prepare(data, k=8, seed=1)

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
+from shoal.algorithms import Progress, run
 from shoal.algorithms.common import finish, require_one_class
 from shoal.algorithms.weighting import Weighting, normalized, weigh
 from shoal.algorithms.xmeans import Criterion, xmeans
@@ -58,12 +58,14 @@ def three_layer(
     criterion: Criterion = "bic",
     merging: Merging = "nearest",
     outliers: Outliers = "rescue",
+    split: bool = False,
     preparation: Preparation | None = None,
 ) -> Partition:
     """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least, F7).
 
     Records that fit into no large cluster are outliers: `"suppress"` removes them as 001 does when they are no good class of
-    their own, `"rescue"` lets them join the cheapest class that stays good.
+    their own, `"rescue"` lets them join the cheapest class that stays good. `split` (F7) cuts the merged classes on as
+    Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
     for option, value, kind in (("merging", merging, Merging), ("outliers", outliers, Outliers)):
         if value not in get_args(kind):
@@ -92,8 +94,8 @@ def three_layer(
     if len(left) and rules.ok(left):
         labels[left] = labels.max() + 1
     if outliers == "rescue":
-        return finish(data, rules, labels, objective)
-    return _released(data, rules, labels, ready, objective, merging)
+        return _finished(data, rules, labels, objective, split)
+    return _released(data, rules, labels, objective, split)
 
 
 def prepare(
@@ -259,15 +261,26 @@ class Bags:
         return np.asarray(np.append(self.parent, -1)[self.records])
 
 
-def _released(
-    data: Microdata, rules: Rules, labels: Labels, ready: Preparation, objective: Measure, merging: Merging
-) -> Partition:
+def _released(data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool) -> Partition:
     """Suppress what is left; the table's distributions moved with it, so test again and merge on (SPEC §4.14 E)."""
     kept = np.flatnonzero(labels >= 0)
     rest = data.take(kept)
     again = rest.rules(rules.policy)
     require_one_class(again, "three_layer")
-    settled = finish(rest, again, labels[kept], objective)
     full = np.full(data.n, -1, dtype=np.int64)
-    full[kept] = settled.labels
+    full[kept] = _finished(rest, again, labels[kept], objective, split).labels
     return Partition.compact(full, notes={"outliers": int(data.n - len(kept))})
+
+
+def _finished(data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool) -> Partition:
+    """Good classes, cut on if asked."""
+    found = finish(data, rules, labels, objective)
+    if not split:
+        return found
+    smaller = np.empty(data.n, dtype=np.int64)
+    classes = 0
+    for members in found.members():
+        part = run("mondrian", data.take(members), rules.restrict(members), objective=objective)
+        smaller[members] = part.labels + classes
+        classes += part.classes
+    return Partition.compact(smaller)

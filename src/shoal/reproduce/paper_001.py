@@ -64,6 +64,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
         least = min(others["p+-sensitive"], others["(p, α)-sensitive"])
         rules = data.rules(shoal.KAnonymity(k) & shoal.PPlusSensitive(p) & shoal.TCloseness(0.5))
         printed = run_algorithm("three_layer", data, rules)
+        cut = run_algorithm("three_layer", data, rules, options={"split": True})
         found = refined(data, rules, printed, objective="il", effort="fast")
         same = data.rules(models["p+-sensitive"])
         fair = refined(data, same, top_down(data, models["p+-sensitive"]), objective="il", effort="fast")
@@ -75,6 +76,13 @@ def run(quick: bool, progress: Progress) -> list[Line]:
                 f"{ratio(data, printed):.4f} against {against}",
                 ratio(data, printed) < least,
                 f"x-means stops at a few hundred clusters ({printed.classes} classes)",
+            ),
+            judged(
+                f"{what}, 3Layer with splits (F7)",
+                "clearly below models 2 and 3",
+                f"{ratio(data, cut):.4f} against {against}",
+                ratio(data, cut) < least and float(rules.deficits(cut.labels, cut.classes).max()) <= 0,
+                f"the same clusters, merged classes cut on while k, p+ and t hold ({cut.classes:,} classes)",
             ),
             judged(
                 f"{what}, 3Layer and our refinement",
