@@ -91,6 +91,20 @@ def test_closure_properties_are_the_declared_ones(model):
     assert (union == 0) == model.union_closed
 
 
+@pytest.mark.parametrize("model", [example for example in EXAMPLES if example.local], ids=str)
+def test_a_local_model_judges_a_class_by_itself(model):
+    for index in range(0, 40, 4):
+        codes = tables()[index]
+        rules, rule = bound(model, codes)
+        for members in pairs_of_classes(index)[0][:60]:
+            if members.any():
+                alone, same = bound(model, codes[members])
+                everyone = np.ones((1, int(members.sum())), dtype=bool)
+                found = same.deficit(*deficits(alone, everyone))
+                assert found == pytest.approx(rule.deficit(*deficits(rules, members[None])), abs=1e-12)
+                assert same.min_size() == rule.min_size()
+
+
 @examples
 def test_deficit_is_zero_or_positive_and_finite(model):
     rules, rule = bound(model, tables()[0])

@@ -18,9 +18,6 @@ from shoal.space import Codes, Interval, Space
 Numbers = NDArray[np.int64]
 Bind = Callable[[Codes], Rules]
 
-# Models that judge a class by itself: neither its deficit nor the smallest size of a class depends on the other records.
-LOCAL = frozenset(("k_anonymity", "p_sensitive", "extended_p_sensitive", "p_plus_sensitive", "l_diversity", "k_e"))
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -85,7 +82,7 @@ def is_local(policy: Policy) -> bool:
 
     Rules bound to any part of a table then do for all of it.
     """
-    return all(model.name in LOCAL for model in policy.models)
+    return all(model.local for model in policy.models)
 
 
 class Incoming(NamedTuple):

@@ -159,6 +159,8 @@ class Model(ABC):
     smaller_is_stronger: ClassVar[bool] = False
     """Whether a smaller main parameter asks for more, as with t and α."""
     per_attribute: ClassVar[bool] = True
+    local: ClassVar[bool] = False
+    """Whether a class is judged by itself: neither its deficit nor the least size of a class depends on other records."""
 
     # Properties, not class variables, because for some models they depend on the parameters.
     @property

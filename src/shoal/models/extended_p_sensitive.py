@@ -27,6 +27,7 @@ class ExtendedPSensitive(Model):
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("extended_p_sensitive", "p", self.p, 1, whole=True)

@@ -20,6 +20,7 @@ class KAnonymity(Model):
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "k"
+    local: ClassVar[bool] = True
     per_attribute: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

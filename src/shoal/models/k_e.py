@@ -45,6 +45,7 @@ class KE(Model):
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "e"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("k_e", "e", self.e, 0)

@@ -51,6 +51,7 @@ class LDiversity(Model):
     name: ClassVar[str] = "l_diversity"
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "l"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_word("l_diversity", "variant", self.variant, VARIANTS)

@@ -26,6 +26,7 @@ class PPlusSensitive(Model):
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("p_plus_sensitive", "p", self.p, 1, whole=True)

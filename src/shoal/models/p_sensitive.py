@@ -33,6 +33,7 @@ class PSensitive(Model):
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
+    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("p_sensitive", "p", self.p, 1, whole=True)
