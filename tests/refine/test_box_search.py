@@ -10,11 +10,14 @@ import pytest
 from tests.tables import random_table
 
 import shoal
+import shoal.refine.box_search as module
+from shoal.algorithms import run
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.recode import class_states
 from shoal.refine import refined
 from shoal.refine.box_search import box_search
+from shoal.refine.regions import regions
 
 
 def loss_of(data: Microdata, partition: shoal.Partition, measure: str) -> float:
@@ -119,3 +122,51 @@ def test_full_domain_partitions_are_left_alone() -> None:
     rules = data.rules(Policy((shoal.KAnonymity(3),)))
     chosen = shoal.Partition(np.zeros(40, dtype=np.int32), levels=(1, 1, 1, 1, 1, 1))
     assert refined(data, rules, chosen, objective="ncp") is chosen
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_regions_keep_the_policy_and_do_not_know_how_many_cores_there_are(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REGION_RECORDS", 60)
+    monkeypatch.setattr(module, "REGION_CLASSES", 5)
+    data = random_table(6, n=260)
+    rules, space = data.rules(policy), data.space("ncp")
+    start = run("mondrian", data, rules)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        shares: list[float] = []
+        found.append(box_search(data.codes, space, rules, start, effort=0.1, progress=shares.append))
+        assert shares == sorted(shares)
+        assert shares[-1] == pytest.approx(1.0)
+    assert np.array_equal(found[0].labels, found[1].labels)
+    assert rules.deficits(found[0].labels, found[0].classes).max() == 0
+    assert loss_of(data, found[0], "ncp") < loss_of(data, start, "ncp")
+
+
+def test_an_interruption_reaches_every_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REGION_RECORDS", 60)
+    monkeypatch.setattr(module, "REGION_CLASSES", 5)
+    data = random_table(6, n=260)
+    rules = data.rules(Policy((shoal.KAnonymity(3),)))
+    calls = []
+
+    def interrupt(share: float) -> None:
+        calls.append(share)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        box_search(data.codes, data.space("ncp"), rules, run("mondrian", data, rules), effort=60.0, progress=interrupt)
+    assert len(calls) <= 8
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_regions_are_disjoint_and_of_whole_classes(count: int) -> None:
+    data = random_table(3, n=300)
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(60), 5))
+    found = regions(data.codes, labels, count, np.random.default_rng(1))
+    assert len(found) == count
+    assert np.array_equal(np.sort(np.concatenate(found)), np.arange(300))
+    assert sum(len(np.unique(labels[records])) for records in found) == 60
+    assert max(map(len, found)) <= 300 / count + 5 * count

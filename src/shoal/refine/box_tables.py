@@ -1,0 +1,243 @@
+"""Tables for the box search: what the compiled loop walks through, for a whole table or for a region of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.policy import Rules
+from shoal.space import Space
+
+if TYPE_CHECKING:
+    from shoal.kernels.box_state import Gauge, Store, Table
+
+Ints = NDArray[np.int64]
+
+NEAR = 32
+LEAF = 8
+# At most 2^ROWS sets of tuples, and of classes, for an attribute.
+ROWS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The records in the search: distinct tuples in the order of a tree with their neighbours, and points.
+
+    A point is a tuple with sensitive codes. `records` are the numbers that the rules know the records by.
+    """
+
+    space: Space
+    rules: Rules
+    records: Ints
+    codes: NDArray[np.int32]
+    gauge: Gauge
+    tuples: NDArray[np.int32]
+    near: NDArray[np.int32]
+    bins: NDArray[np.int32]
+    tuple_of_point: Ints
+    point_of_record: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the records with their classes, ready to be searched; `points` is the part's own point of each of them."""
+
+    records: Ints
+    points: Ints
+    table: Table
+    store: Store
+
+    def total(self) -> float:
+        """The loss of all classes."""
+        sizes = self.store.klass[:, 0]
+        return float(sizes @ self.store.loss[: len(sizes)])
+
+    def held(self) -> NDArray[np.int32]:
+        """A copy of who is in which class."""
+        return self.store.hold[:, :4].copy()
+
+    def labels(self, held: NDArray[np.int32]) -> Ints:
+        """Give each point's records, in order, to the classes that hold them, in order."""
+        from shoal.kernels.box_state import CLASS, COUNT, POINT
+
+        held = held[np.lexsort((held[:, CLASS], held[:, POINT]))]
+        labels = np.empty(len(self.points), dtype=np.int64)
+        labels[np.argsort(self.points, kind="stable")] = np.repeat(held[:, CLASS], held[:, COUNT])
+        return labels
+
+
+def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) -> Encoded:
+    """What holds for all classes and all regions."""
+    from shoal.kernels.box_near import nearest
+    from shoal.kernels.box_state import gauge as packed
+    from shoal.kernels.space import flatten
+
+    gauge = packed(flatten(space))
+    _number_masks(gauge.spec)
+    first, of_record = _distinct(codes)
+    order, nodes = _tree(space, codes[first])
+    tuples = np.ascontiguousarray(codes[first][order])
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    of_record = place[of_record]
+    views = rules.codes()[records]
+    offsets = np.concatenate([[0], np.cumsum([view.width for view in rules.views])]).astype(np.int64)
+    point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
+    bins = np.where(views[point_first] >= 0, views[point_first] + offsets[:-1], -1).astype(np.int32)
+    near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
+    nearest(gauge.spec, gauge.losses, tuples, nodes, near)
+    return Encoded(space, rules, records, codes, gauge, tuples, near, bins, of_record[point_first], points)
+
+
+def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
+    """A part of the table: some records, and the class of each of them (0, 1, 2 … without gaps)."""
+    from shoal.kernels.box_state import Table
+
+    used_points, points = np.unique(whole.point_of_record[records], return_inverse=True)
+    used, tuple_of_point = np.unique(whole.tuple_of_point[used_points], return_inverse=True)
+    points, tuple_of_point = points.ravel(), tuple_of_point.ravel()
+    tuples = whole.tuples[used]
+    table = Table(
+        tuples,
+        tuple_of_point[points].astype(np.int32),
+        whole.bins[used_points],
+        _near(whole.near, used, len(whole.tuples)),
+        _masks(whole.gauge.spec, tuples),
+    )
+    return Part(records, points, table, _store(whole, table, records, labels, tuple_of_point, points))
+
+
+def by_class(labels: Ints) -> tuple[Ints, Ints]:
+    """Records class by class, and where each class begins."""
+    order = np.argsort(labels, kind="stable")
+    return order, np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
+
+
+def spread(labels: Ints, records: Ints, n: int) -> Ints:
+    """Labels of some records as labels of all."""
+    whole = np.full(n, -1, dtype=np.int64)
+    whole[records] = labels
+    return whole
+
+
+def _near(near: NDArray[np.int32], used: Ints, m: int) -> NDArray[np.int32]:
+    """Those of the near tuples that are used too, nearest first and again from the first on; else the tuple itself."""
+    if len(used) == m:
+        return near
+    number = np.full(m, -1, dtype=np.int32)
+    number[used] = np.arange(len(used))
+    found = number[near[used]]
+    order = np.argsort(found < 0, axis=1, kind="stable")
+    known = np.maximum(1, (found >= 0).sum(axis=1))[:, None]
+    filled = np.take_along_axis(np.take_along_axis(found, order, axis=1), np.arange(near.shape[1]) % known, axis=1)
+    return np.where(filled < 0, np.arange(len(used), dtype=np.int32)[:, None], filled)
+
+
+def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_point: Ints, points: Ints) -> Store:
+    """The partition as holdings and boxes, with room for as many classes as there can ever be and one more."""
+    from shoal.kernels import box_state as state
+
+    space, gauge, codes = whole.space, whole.gauge, whole.codes[records]
+    n, classes = len(codes), int(labels.max()) + 1
+    counts = whole.rules.stats(spread(labels, whole.records[records], whole.rules.n), classes).counts
+    room, holdings = n // whole.rules.k + 2, n + 2
+    cells, amounts = np.unique(points * room + labels, return_counts=True)
+    used = len(cells)
+    hold = np.full((holdings, 10), state.NOBODY, dtype=np.int32)
+    hold[:, [state.COUNT, state.TAKEN]] = 0
+    hold[:used, state.POINT], hold[:used, state.CLASS] = cells // room, cells % room
+    hold[:used, state.TUPLE], hold[:used, state.COUNT] = tuple_of_point[cells // room], amounts
+    hold[: holdings - used, state.FREE] = np.arange(used, holdings)
+    klass = np.zeros((room, 8), dtype=np.int64)
+    klass[:, state.SIZE] = np.bincount(labels, minlength=room)
+    klass[:, state.HEAD] = _linked(hold[:used], state.CLASS, state.NEXT_IN_CLASS, room)
+    klass[:, state.LIVE] = klass[:, state.PLACE] = np.arange(room)
+    heads = _linked(hold[:used], state.TUPLE, state.NEXT_IN_TUPLE, len(table.codes))
+    box = np.zeros((2 * room + 2, space.width), dtype=np.int64)
+    box[:classes] = space.states(codes, *by_class(labels))
+    loss = np.zeros(2 * room)
+    loss[:classes] = space.unit(box[:classes])
+    histogram = np.zeros((2 * room, sum(part.shape[1] for part in counts)), dtype=np.int32)
+    if counts:
+        histogram[:classes] = np.concatenate(counts, axis=1)
+    number = np.zeros(8, dtype=np.int64)
+    number[state.CLASSES], number[state.FREES] = classes, holdings - used
+    covers = np.zeros((len(table.masks), (room + 63) // 64), dtype=np.uint64)
+    state.cover(gauge.spec, gauge.tree, covers, box, classes)
+    lists = np.zeros((2 * holdings, 5), dtype=np.int32)
+    return state.Store(box, loss, histogram, klass, hold, heads, lists, covers, number)
+
+
+def _linked(hold: NDArray[np.int32], column: int, after: int, size: int) -> NDArray[np.int32]:
+    """Thread the holdings with the same value in a column, in order and back; where each list begins."""
+    order = np.argsort(hold[:, column], kind="stable")
+    keys = hold[order, column]
+    same = keys[1:] == keys[:-1]
+    hold[order[:-1][same], after] = order[1:][same]
+    hold[order[1:][same], after + 1] = order[:-1][same]
+    head = np.full(size, -1, dtype=np.int32)
+    begins = np.concatenate([[True], ~same])
+    head[keys[begins]] = order[begins]
+    return head
+
+
+def _distinct(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """First row of each distinct one, and which one each row is."""
+    key, span = np.zeros(len(rows), dtype=np.int64), 1
+    for a in range(rows.shape[1]):
+        size = int(rows[:, a].max()) + 2
+        if span * size >= 2**62:
+            key = np.unique(key, return_inverse=True)[1].ravel().astype(np.int64)
+            span = int(key.max()) + 1
+        key, span = key * size + rows[:, a] + 1, span * size
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return first.astype(np.int64), inverse.ravel().astype(np.int64)
+
+
+def _tree(space: Space, codes: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """An order of the tuples in which near ones are near, and the nodes of the tree above it (see `nearest`)."""
+    m = len(codes)
+    levels = max(0, int(np.ceil(np.log2(m / LEAF))))
+    order = np.arange(m)
+    nodes = []
+    for level in range(levels + 1):
+        edges = (np.arange(2**level + 1) * m) >> level
+        states = space.states(codes, order, edges[:-1])
+        nodes.append(np.concatenate([states, edges[:-1, None], edges[1:, None]], axis=1))
+        if level < levels:
+            widest = np.argmax(space.losses(states) * space.weights, axis=1)
+            node = np.repeat(np.arange(2**level), np.diff(edges))
+            order = order[np.lexsort((codes[order, widest[node]], node))]
+    return order, np.concatenate(nodes).astype(np.int64)
+
+
+def _number_masks(spec: Ints) -> None:
+    """Where the rows of masks of each attribute begin, and how many codes share one."""
+    from shoal.kernels.box_state import CODES, MASKS, SHIFT
+
+    used = 0
+    for a in range(len(spec)):
+        last = int(spec[a, CODES]) - 1
+        spec[a, MASKS], spec[a, SHIFT] = used, max(0, last.bit_length() - ROWS)
+        used += (last >> int(spec[a, SHIFT])) + 2
+
+
+def _masks(spec: Ints, tuples: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Sets of tuples by code, as bits."""
+    from shoal.kernels.box_state import CODES, KIND, SHIFT
+    from shoal.kernels.space import SET
+
+    m = len(tuples)
+    words, rows = (m + 63) // 64, []
+    for a in range(len(spec)):
+        shift = int(spec[a, SHIFT])
+        groups = np.arange((int(spec[a, CODES]) - 1 >> shift) + 2)[:, None]
+        group = tuples[:, a] >> shift
+        inside = groups == group if spec[a, KIND] == SET else groups > group
+        padded = np.zeros((len(inside), 64 * words), dtype=bool)
+        padded[:, :m] = inside
+        rows.append(np.packbits(padded, axis=1, bitorder="little").view(np.uint64))
+    return np.concatenate([*rows, np.zeros((2, words), dtype=np.uint64)])
