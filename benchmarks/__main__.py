@@ -17,6 +17,8 @@ import sys
 import venv
 from pathlib import Path
 
+from benchmarks._summary import summary
+
 HERE = Path(__file__).parent
 OUT = HERE / "out"
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -41,7 +43,8 @@ def main() -> None:
     peer = peer_python() if any("--peer" in scripts[name].read_text(encoding="utf-8") for name in wanted) else None
     failed = [name for name in wanted if not ran(name, scripts[name], peer)]
     write_page(scripts)
-    print(f"\nFigures: {OUT.relative_to(HERE.parent)}, page: {PAGE.relative_to(HERE.parent)}")
+    print(f"\n{summary()}")
+    print(f"Figures: {OUT.relative_to(HERE.parent)}, page: {PAGE.relative_to(HERE.parent)}")
     if failed:
         sys.exit(f"These benchmarks did not finish: {', '.join(failed)}")
 
@@ -68,7 +71,7 @@ def ran(name: str, script: Path, peer: Path | None) -> bool:
 
 def write_page(scripts: dict[str, Path]) -> None:
     """The page: what every script says it measures, and what it printed last."""
-    parts = [INTRODUCTION.format(cores=os.cpu_count())]
+    parts = [INTRODUCTION.format(cores=os.cpu_count()), f"## At a glance\n\n{summary()}"]
     for name, script in scripts.items():
         printed = OUT / f"{name}.txt"
         if printed.exists():

@@ -1,0 +1,196 @@
+"""One table: what is asked of each figure, and what the scripts measured last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+OUT = Path(__file__).parent / "out"
+
+# Granularity on Adult with seven quasi-identifiers that a thorough search may lose at most, by policy.
+LOSSES = {
+    "k = 2": 0.0064,
+    "k = 5": 0.0180,
+    "k = 10": 0.0300,
+    "k = 25": 0.0515,
+    "k = 50": 0.0730,
+    "k = 100": 0.1010,
+    "k = 5, p = 3": 0.0220,
+}
+
+
+class Row(NamedTuple):
+    """A figure; `low` and `high` are what it must be at least and at most."""
+
+    what: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    form: str = ",.2f"
+    note: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The limit in words."""
+        if self.low is not None:
+            return f"at least {self.low:{self.form}}"
+        return "reported" if self.high is None else f"at most {self.high:{self.form}}"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the figure keeps its limit."""
+        if self.low is None and self.high is None:
+            return ""
+        good = (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
+        return "holds" if good else "**not met**"
+
+
+def summary() -> str:
+    """The table as Markdown; scripts that never ran are left out."""
+    lines = ["| script | what | asked | measured | | |", "|---|---|---|---|---|---|"]
+    for script, rows in ROWS.items():
+        path = OUT / f"{script}.json"
+        if path.exists():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            lines += [
+                f"| {script} | {row.what} | {row.asked} | {row.value:{row.form}} | {row.verdict} | {row.note} |"
+                for row in rows(found)
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def exactness(found: Any) -> Iterator[Row]:
+    """Partitions that differ from the naive ones."""
+    tables = sum(one["tables"] for one in found)
+    differ = tables - sum(one["same"] for one in found)
+    what = f"partitions that differ from the naive algorithm's, of {tables:,}"
+    yield Row(what, differ, high=0, form=",.0f")
+
+
+def mdav(found: Any) -> Iterator[Row]:
+    """100,000 and 1,000,000 records."""
+    last = found["against_naive"][-1]
+    yield Row("MDAV 100,000 × 6: times faster than the compiled naive loop", last["ratio"], low=8, form=".1f")
+    yield Row("MDAV 100,000 × 6: seconds", last["fast_seconds"], high=1.5)
+    yield Row("MDAV 1,000,000 × 6: seconds", found["million"]["rows"][-1]["fast_seconds"], high=45)
+    yield Row("MDAV: growth exponent from 50,000 to 800,000", found["growth"]["exponent"], high=1.4)
+
+
+def clustering(found: Any) -> Iterator[Row]:
+    """The slowest of each algorithm."""
+    for name, what in (
+        ("k_member", "k_member, Adult 30,162 × 8, slowest k: seconds"),
+        ("enhanced_pk", "enhanced_pk, 000's protocol, slowest p: seconds"),
+        ("greedy_pk", "greedy_pk, 000's protocol, slowest p: seconds"),
+    ):
+        yield Row(what, max(one["seconds"] for one in found if one["algorithm"] == name), high=1)
+
+
+def blocks(found: Any) -> Iterator[Row]:
+    """A million records, and what the seams cost."""
+    runs = {(run["records"], run["block"]): run for run in found["runs"]}
+    million = max(runs.values(), key=lambda run: run["records"])
+    size = million["block"]
+    yield Row("k_member 1,000,000 × 8 in blocks, all cores: seconds", million["seconds"], high=60)
+    ratio = runs[100_000, size]["ncp"] / runs[100_000, 0]["ncp"]
+    yield Row("its blocks on 100,000 records: loss over that of no blocks", ratio, high=1.03, form=".3f")
+
+
+def end_to_end(found: Any) -> Iterator[Row]:
+    """CSV to verified CSV."""
+    yield Row("Mondrian, 3,000,000 rows, CSV to verified CSV: seconds", found["wall"], high=10, note="ARX 8.9 (quoted)")
+    yield Row("the same: GB at most", found["gb"], high=2)
+
+
+def mondrian(found: Any) -> Iterator[Row]:
+    """Growth and the largest table."""
+    medians = [way for way in found["growth"] if way["way"] == "strict medians"]
+    yield Row("Mondrian: growth exponent, one core", medians[0]["exponent"], high=1.15)
+    largest = max((row for way in medians for row in way["rows"]), key=lambda row: row["records"])
+    yield Row(f"Mondrian {largest['records']:,} records: GB at most", largest["gb"], high=16)
+    yield Row(f"Mondrian {largest['records']:,} records, all cores: seconds", largest["seconds"])
+
+
+def losses(found: Any) -> Iterator[Row]:
+    """Adult with seven quasi-identifiers."""
+    rows = {row["policy"]: row for row in found["Adult, 7 quasi-identifiers"]}
+    for policy, most in LOSSES.items():
+        row = rows[policy]
+        note = f"ARX {row['arx']:.4f} (quoted), proven least {row['bound']:.4f}"
+        yield Row(f"granularity, {policy}, thorough", row["thorough"], high=most, form=".4f", note=note)
+    chosen = [row for policy, row in rows.items() if "p" not in policy]
+    worst = min(1 - row["fast"] / row["arx"] for row in chosen)
+    yield Row("fast: least share below ARX over these k", worst, low=0.10, form=".1%")
+    yield Row("thorough: longest search, seconds", max(row["thorough_seconds"] for row in chosen), high=30)
+    yield Row("fast: longest search, seconds", max(row["fast_seconds"] for row in chosen), high=3)
+
+
+def pipeline(found: Any) -> Iterator[Row]:
+    """Against 004's pipeline."""
+    for row in found:
+        what = f"less IL than 004's pipeline, {row['records']:,} × {row['quasi']}, k = {row['k']}, thorough"
+        yield Row(what, row["thorough"]["less"], low=0.25, form=".1%")
+
+
+def suppression(found: Any) -> Iterator[Row]:
+    """Local suppression, and why the asked figure cannot be."""
+    note = f"proven: no fewer than {found['bound_cells']:,.0f} when a blank is a value"
+    yield Row("local suppression, Adult × 7, k = 3: cells", found["thorough_cells"], high=5983, form=",.0f", note=note)
+
+
+def first_use(found: Any) -> Iterator[Row]:
+    """Processor seconds."""
+    yield Row("first use: compiling, seconds", found["compiling"][0], high=15)
+    yield Row("later uses: loading what was compiled, seconds", found["loading"][0], high=1)
+
+
+def auto(found: Any) -> Iterator[Row]:
+    """The worst choice."""
+    worst = max(row["ratio"] for row in found)
+    yield Row("auto: loss over that of its best candidate, worst case", worst, high=1.05, form=".3f")
+
+
+def closeness(found: Any) -> Iterator[Row]:
+    """t = 0.2."""
+    line = next(line for line in found["lines"] if line["t"] == 0.2)
+    note = "ARX 0.427, 6 % suppressed (quoted)"
+    yield Row("granularity, k = 5 and t = 0.2", line["granularity"], high=0.23, form=".4f", note=note)
+    seconds = line["seconds_peel"] + line["seconds_relocation"]
+    yield Row("the same: seconds", seconds, high=40)
+
+
+def measures(found: Any) -> Iterator[Row]:
+    """All models, losses, risks and attacks."""
+    for table in found["tables"]:
+        what = f"all measures on {table['classes']:,} classes: seconds"
+        yield Row(what, table["seconds"], high=table["asked_seconds"])
+
+
+def evolve(found: Any) -> Iterator[Row]:
+    """Changes against full runs."""
+    what = "a change of 1 % of 100,000 records: times faster than a full run"
+    yield Row(what, found["against_full_run"]["ratio"], low=50, form=".0f")
+    last = found["growth"]["rows"][-1]
+    what = f"inserts a second at {last['records']:,} records"
+    yield Row(what, last["inserts_a_second"], low=2000, form=",.0f")
+    yield Row("cost of an insert: growth exponent", found["growth"]["exponent"], high=0.5)
+
+
+ROWS: dict[str, Callable[[Any], Iterator[Row]]] = {
+    "exactness": exactness,
+    "mdav": mdav,
+    "clustering": clustering,
+    "blocks": blocks,
+    "end_to_end": end_to_end,
+    "mondrian": mondrian,
+    "losses": losses,
+    "pipeline": pipeline,
+    "suppression": suppression,
+    "first_use": first_use,
+    "auto": auto,
+    "closeness": closeness,
+    "measures": measures,
+    "evolve": evolve,
+}
