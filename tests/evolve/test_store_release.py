@@ -55,6 +55,15 @@ def test_a_release_is_written_verified_and_remembered(file: str, tmp_path: Path)
     assert shoal.Store.open(file).release().number == 4
 
 
+def test_a_column_that_lost_its_last_value_is_named_with_the_way_out(file: str) -> None:
+    store = make(file)
+    store.update(people(0, 60).with_columns(pl.lit(None, dtype=pl.Int64).alias("age")))
+    with pytest.raises(InputError, match="Column 'age' has no value left"):
+        store.release()
+    store.undo()
+    assert store.release().masked.height == 60
+
+
 def test_a_single_insertion_is_refused_without_a_guard(file: str, tmp_path: Path) -> None:
     store = make(file)
     store.release()

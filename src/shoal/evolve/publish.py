@@ -227,7 +227,14 @@ def earlier_releases(connection: sa.Connection, like: pl.DataFrame) -> list[Earl
 
 def _masked(plan: Plan, settings: Settings) -> Release:
     """Mask what the guard lets through, and verify it."""
-    data = Microdata.from_frame(plan.shown.frame, settings.schema)
+    frame = plan.shown.frame
+    for name in (*settings.schema.named("quasi"), *settings.schema.named("sensitive")):
+        if frame[name].null_count() == frame.height:
+            raise InputError(
+                f"Column '{name}' has no value left in any record that would be shown; undo the batch that took the last ones "
+                "(shoal store undo), bring records that have values, or create a store without the column."
+            )
+    data = Microdata.from_frame(frame, settings.schema)
     rules = data.rules(settings.policy)
     partition = Partition.compact(plan.shown.classes)
     partition, states = published_classes(data, partition, rules, data.space(settings.objective))
