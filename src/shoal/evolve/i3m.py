@@ -22,6 +22,7 @@ Records and classes have numbers that are never used again. They matter only by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -175,8 +176,8 @@ class Classes:
 
     @property
     def loss(self) -> float:
-        """Total loss: the sum over the classes of size times loss per record."""
-        return float(self._grouping.units @ self._grouping.sizes)
+        """Total loss: the sum over the classes of size times loss per record, to the last digit in whatever order they lie."""
+        return math.fsum((self._grouping.units * self._grouping.sizes).tolist())
 
     @property
     def nil(self) -> float:
