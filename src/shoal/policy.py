@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
 from shoal.models import MODELS, Column, Model, Rule, View
+from shoal.models.base import CompiledKind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -114,7 +115,11 @@ class Stats:
 
 
 class FlatRules(NamedTuple):
-    """All rules of a policy for compiled loops; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats."""
+    """All rules of a policy for compiled loops; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats.
+
+    `others` are the rules beyond sizes and distinct values. Without any it is None, a type of its own: loops compiled for
+    most policies need not wait for the code of kinds that they do not have.
+    """
 
     kind: NDArray[np.int64]
     offset: NDArray[np.int64]
@@ -123,6 +128,7 @@ class FlatRules(NamedTuple):
     ints: NDArray[np.int64]
     float_start: NDArray[np.int64]
     floats: NDArray[np.float64]
+    others: NDArray[np.int64] | None
 
 
 class Rules:
@@ -249,6 +255,7 @@ class Rules:
         known = [form for form in forms if form is not None]
         widths = np.array([view.width for view in self.views], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        others = [i for i, form in enumerate(known) if form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT)]
         return FlatRules(
             kind=np.array([int(form.kind) for form in known], dtype=np.int64),
             offset=np.array([offsets[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
@@ -257,6 +264,7 @@ class Rules:
             ints=np.array([x for form in known for x in form.ints], dtype=np.int64),
             float_start=np.concatenate([[0], np.cumsum([len(form.floats) for form in known])]).astype(np.int64),
             floats=np.array([x for form in known for x in form.floats], dtype=np.float64),
+            others=np.array(others, dtype=np.int64) if others else None,
         )
 
 

@@ -48,7 +48,7 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
                     missing -= 1
             total += max(0, missing)
         else:
-            total += rule_deficit(rules, i, size, counts)
+            total += other_deficit(rules, rules.others, i, size, counts)
     return total
 
 
@@ -68,9 +68,17 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
                         break
             if missing > 0:
                 return False
-        elif rule_deficit(rules, i, size, counts) > 0:
+        elif other_deficit(rules, rules.others, i, size, counts) > 0:
             return False
     return True
+
+
+@inner
+def other_deficit(rules: FlatRules, others: Ints | None, i: int, size: int, counts: Counts) -> float:
+    """The deficit of a rule of another kind; where there is none, not even compiled."""
+    if others is None:
+        return np.inf
+    return rule_deficit(rules, i, size, counts)
 
 
 @njit(cache=True, nogil=True)
