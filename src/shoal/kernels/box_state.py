@@ -172,7 +172,8 @@ def row_cost(spec: Ints, losses: Floats, box: Ints, c: int) -> float:
 def row_growth(spec: Ints, losses: Floats, box: Ints, c: int, codes: Shorts, t: int, most: float) -> float:
     """How much the loss of row `c` rises when tuple `t` joins; any number of at least `most` beyond that."""
     total = 0.0
-    a = 0
+    # A plain 0 would be a type of its own, and whatever it is passed to compiled twice.
+    a = np.int64(0)
     while a < len(spec) and total < most:
         slot = spec[a, SLOT]
         code = np.int64(codes[t, a])
@@ -315,7 +316,7 @@ def note(lists: Shorts, hold: Shorts, number: Ints, h: int, to: int, amount: int
 def tighten(spec: Ints, codes: Shorts, box: Ints, hold: Shorts, number: Ints, c: int, head: int) -> None:
     """Shrink the box of a class to the records that stay in it."""
     h = head
-    others = 0
+    others = np.int64(0)
     while h != NOBODY:
         if hold[h, COUNT] > hold[h, TAKEN]:
             row_join(spec, box, c, codes, np.int64(hold[h, TUPLE]), others)
