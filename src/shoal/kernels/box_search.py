@@ -87,10 +87,13 @@ def search(
 
     Work is counted in operations of about the same length. `closed_up`: good classes stay good whatever joins them.
     """
+    # By threes at most: from four names on, Python makes a tuple, and one of arrays takes long to compile.
     spec, losses, tree = gauge.spec, gauge.losses, gauge.tree
-    codes, records, bins, near, masks = table.codes, table.record_tuple, table.bins, table.near, table.masks
-    box, loss, histogram, klass = store.box, store.loss, store.histogram, store.klass
-    hold, heads, lists, covers, number = store.hold, store.tuple_head, store.lists, store.covers, store.number
+    codes, records, bins = table.codes, table.record_tuple, table.bins
+    near, masks = table.near, table.masks
+    box, loss, histogram = store.box, store.loss, store.histogram
+    klass, hold, heads = store.klass, store.hold, store.tuple_head
+    lists, covers, number = store.lists, store.covers, store.number
     trial = len(box) - 2
     total = 0.0
     while number[WORK] < until:
