@@ -117,8 +117,8 @@ class Stats:
 class FlatRules(NamedTuple):
     """All rules of a policy for compiled loops; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats.
 
-    `others` are the rules beyond sizes and distinct values. Without any it is None, a type of its own: loops compiled for
-    most policies need not wait for the code of kinds that they do not have.
+    `others` is how many rules are about more than sizes and distinct values. Without any it is None, a type of its own: loops
+    compiled for such a policy, as most are, need not wait for the code of kinds that it does not have.
     """
 
     kind: NDArray[np.int64]
@@ -128,7 +128,7 @@ class FlatRules(NamedTuple):
     ints: NDArray[np.int64]
     float_start: NDArray[np.int64]
     floats: NDArray[np.float64]
-    others: NDArray[np.int64] | None
+    others: Any
 
 
 class Rules:
@@ -255,7 +255,7 @@ class Rules:
         known = [form for form in forms if form is not None]
         widths = np.array([view.width for view in self.views], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        others = [i for i, form in enumerate(known) if form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT)]
+        others = sum(form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in known)
         return FlatRules(
             kind=np.array([int(form.kind) for form in known], dtype=np.int64),
             offset=np.array([offsets[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
@@ -264,7 +264,7 @@ class Rules:
             ints=np.array([x for form in known for x in form.ints], dtype=np.int64),
             float_start=np.concatenate([[0], np.cumsum([len(form.floats) for form in known])]).astype(np.int64),
             floats=np.array([x for form in known for x in form.floats], dtype=np.float64),
-            others=np.array(others, dtype=np.int64) if others else None,
+            others=others or None,
         )
 
 

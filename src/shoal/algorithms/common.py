@@ -152,7 +152,7 @@ def needs_of(
         ints=np.concatenate(ints),
         float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
         floats=np.concatenate(floats),
-        others=np.arange(len(other)),
+        others=len(other),
     )
     return needs, Others(picked, np.ascontiguousarray(cell[:, view[other]]))
 

@@ -73,9 +73,11 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
     return True
 
 
-@inner
-def other_deficit(rules: FlatRules, others: Ints | None, i: int, size: int, counts: Counts) -> float:
-    """The deficit of a rule of another kind; where there is none, not even compiled."""
+# Numba drops the branch of an argument that is None before it compiles, but not that of a field. One call more would cost
+# more than the test.
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
+    """The deficit of a rule about more than sizes and distinct values; a policy without any compiles nothing of it."""
     if others is None:
         return np.inf
     return rule_deficit(rules, i, size, counts)
