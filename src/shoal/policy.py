@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
-from shoal.models import MODELS, Column, Model, Rule, View
-from shoal.models.base import CompiledKind
+from shoal.models import MODELS, Column, CompiledKind, Model, Rule, View
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -128,7 +127,7 @@ class FlatRules(NamedTuple):
     ints: NDArray[np.int64]
     float_start: NDArray[np.int64]
     floats: NDArray[np.float64]
-    others: Any
+    others: int | None
 
 
 class Rules:
