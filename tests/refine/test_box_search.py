@@ -12,11 +12,14 @@ from tests.tables import random_table
 import shoal
 import shoal.refine.box_search as module
 from shoal.algorithms import run
+from shoal.kernels.box_search import search
+from shoal.kernels.box_state import SIZE
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.recode import class_states
 from shoal.refine import refined
 from shoal.refine.box_search import box_search
+from shoal.refine.box_tables import encode, take
 from shoal.refine.regions import regions
 
 
@@ -86,6 +89,31 @@ def test_tiny_tables_mostly_reach_the_optimum() -> None:
     assert min(ratios) >= 1 - 1e-9
     assert sum(ratio < 1 + 1e-9 for ratio in ratios) >= 3
     assert max(ratios) < 1.2
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, Policy((shoal.KAnonymity(1),))], ids=str)
+def test_books_agree_with_the_partition(policy: Policy) -> None:
+    data = random_table(7, n=90)
+    rules, space = data.rules(policy), data.space("il")
+    whole = encode(data.codes, space, rules, np.arange(data.n))
+    part = take(whole, np.arange(data.n), np.zeros(data.n, dtype=np.int64))
+    store = part.store
+    before = loss_of(data, one_class(data.n), "il")
+    seed, k = np.array([9], dtype=np.uint64), max(1, rules.k)
+    flat = rules.flat()
+    assert flat is not None
+    change = search(whole.gauge, flat, part.table, store, seed, k, rules.superset_closed, 0.3, 3_000_000)
+    live, dense = np.unique(part.labels(part.held()), return_inverse=True)
+    assert rules.deficits(dense, len(live)).max() <= 0
+    assert loss_of(data, shoal.Partition(dense), "il") == pytest.approx(before + change)
+    order = np.argsort(dense, kind="stable")
+    states = space.states(data.codes, order, np.searchsorted(dense[order], np.arange(len(live))))
+    assert np.array_equal(store.box[live], states)
+    assert np.array_equal(store.klass[live, SIZE], np.bincount(dense))
+    assert store.klass[:, SIZE].sum() == data.n
+    counts = rules.stats(dense, len(live)).counts
+    if counts:
+        assert np.array_equal(store.histogram[live], np.concatenate(counts, axis=1))
 
 
 def optimum(data: Microdata, k: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from shoal.kernels.box_state import (
     CLASS,
     CODES,
+    COUNT,
     FIRST,
     KIND,
     LAST,
@@ -17,7 +18,9 @@ from shoal.kernels.box_state import (
     NOBODY,
     NODES,
     PARENT,
+    SIZE,
     SLOT,
+    WORK,
     Floats,
     Ints,
     Shorts,
@@ -31,9 +34,11 @@ from shoal.kernels.jit import inner
 from shoal.kernels.space import SET, TREE
 
 EPSILON = 1e-9
-# How often a box is a changed class, a random generalization, a join of near tuples (the rest: a class that grows).
-CHANGES, GENERALIZATIONS, JOINS = 0.4, 0.15, 0.35
+# Kinds of steps; the rest are classes that grow.
+SHIFTS, GATHERS, CHANGES, GENERALIZATIONS, JOINS = range(5)
 REPLACES = 0.5
+# How often a record that loses nothing is put back, and the most of the near tuples that a gathering leaves out.
+FREE, SKIPS = 0.9, 0.6
 
 
 @inner
@@ -57,7 +62,8 @@ def below(seed: Words, n: int) -> int:
 def pick(records: Shorts, heads: Shorts, hold: Shorts, loss: Floats, seed: Words) -> tuple[int, int]:
     """The tuple and class of a random record: of two, the one in the dearer class."""
     best_t, best_c = 0, NOBODY
-    for _ in range(2):
+    tries = 0
+    while tries < 2:
         t = records[below(seed, len(records))]
         h = heads[t]
         chosen = h
@@ -70,6 +76,9 @@ def pick(records: Shorts, heads: Shorts, hold: Shorts, loss: Floats, seed: Words
         c = hold[chosen, CLASS]
         if best_c == NOBODY or loss[c] > loss[best_c]:
             best_t, best_c = t, c
+        tries += 1
+        if tries == 2 and loss[best_c] <= EPSILON and uniform(seed) < FREE:
+            tries = 1
     return np.int64(best_t), np.int64(best_c)
 
 
@@ -83,23 +92,31 @@ def propose(
     records: Shorts,
     box: Ints,
     loss: Floats,
+    klass: Ints,
+    hold: Shorts,
+    heads: Shorts,
+    number: Ints,
+    shares: Floats,
     seed: Words,
+    kind: float,
     t: int,
     c: int,
     trial: int,
+    k: int,
 ) -> bool:
     """Write a box around tuple `t` of class `c` into the trial row; whether it replaces the class."""
-    kind = uniform(seed)
     width = box.shape[1]
     replaced = False
     for w in range(width):
         box[trial, w] = box[c, w]
-    if kind < CHANGES:
+    if kind < shares[GATHERS]:
+        gather(spec, losses, codes, near, box, loss, klass, hold, heads, number, seed, t, loss[c], trial, k)
+    elif kind < shares[CHANGES]:
         widen(spec, tree, box, trial)
         for _ in range(1 + below(seed, 3)):
             perturb(spec, tree, codes, box, seed, t, trial, 0.5)
         replaced = uniform(seed) < REPLACES
-    elif kind < CHANGES + GENERALIZATIONS:
+    elif kind < shares[GENERALIZATIONS]:
         most = loss[c] * (0.5 + 0.7 * uniform(seed))
         row_join(spec, box, trial, codes, t, np.int64(0))
         for _ in range(8):
@@ -109,7 +126,7 @@ def propose(
             if row_cost(spec, losses, box, trial) > most:
                 for w in range(width):
                     box[trial, w] = box[trial + 1, w]
-    elif kind < CHANGES + GENERALIZATIONS + JOINS:
+    elif kind < shares[JOINS]:
         for i in range(2 + below(seed, 3)):
             nearness = uniform(seed)
             other = near[t, np.int64(nearness * nearness * near.shape[1])] if i else t
@@ -126,6 +143,60 @@ def propose(
         replaced = True
     widen(spec, tree, box, trial)
     return replaced
+
+
+@inner
+def gather(
+    spec: Ints,
+    losses: Floats,
+    codes: Shorts,
+    near: Shorts,
+    box: Ints,
+    loss: Floats,
+    klass: Ints,
+    hold: Shorts,
+    heads: Shorts,
+    number: Ints,
+    seed: Words,
+    t: int,
+    most: float,
+    trial: int,
+    k: int,
+) -> None:
+    """Join near tuples to `t`, some left out at random, until k records are there that would gain or are to spare.
+
+    The trial box stays as it was if it would cost `most` before.
+    """
+    copy = trial + 1
+    row_join(spec, box, copy, codes, t, np.int64(0))
+    price, have = 0.0, 0
+    h = heads[t]
+    while h != NOBODY:
+        have += hold[h, COUNT]
+        h = hold[h, NEXT_IN_TUPLE]
+    skip = SKIPS * uniform(seed)
+    i = 0
+    while i < near.shape[1] and have < k:
+        if uniform(seed) >= skip:
+            other = np.int64(near[t, i])
+            dearer = price + row_growth(spec, losses, box, copy, codes, other, most - price)
+            if dearer < most - EPSILON:
+                useful = 0
+                h = heads[other]
+                while h != NOBODY:
+                    c = hold[h, CLASS]
+                    surplus = hold[h, COUNT] if loss[c] >= dearer - EPSILON else klass[c, SIZE] - k
+                    useful += max(0, min(hold[h, COUNT], surplus))
+                    h = hold[h, NEXT_IN_TUPLE]
+                if useful > 0:
+                    row_join(spec, box, copy, codes, other, np.int64(1))
+                    price = dearer
+                    have += useful
+        i += 1
+    number[WORK] += 4 * i
+    if have >= k:
+        for w in range(box.shape[1]):
+            box[trial, w] = box[copy, w]
 
 
 @inner

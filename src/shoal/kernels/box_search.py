@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from shoal.kernels.box_propose import EPSILON, pick, propose, uniform
+from shoal.kernels.box_propose import EPSILON, SHIFTS, pick, propose, uniform
+from shoal.kernels.box_shift import find_class, shift
 from shoal.kernels.box_state import (
     CLASS,
     CLASSES,
@@ -29,13 +30,11 @@ from shoal.kernels.box_state import (
     PLAN,
     PLANS,
     POINT,
-    SEEN,
     SHIFT,
     SIZE,
     SLOT,
     SPARE,
     SPARES,
-    STAMP,
     STATUS,
     TAKEN,
     TOUCHED,
@@ -57,7 +56,6 @@ from shoal.kernels.box_state import (
     note,
     row_cost,
     row_covers,
-    row_growth,
     row_join,
     tighten,
     touch,
@@ -90,7 +88,7 @@ def search(
     # By threes at most: from four names on, Python makes a tuple, and one of arrays takes long to compile.
     spec, losses, tree = gauge.spec, gauge.losses, gauge.tree
     codes, records, bins = table.codes, table.record_tuple, table.bins
-    near, masks = table.near, table.masks
+    near, masks, shares = table.near, table.masks, table.shares
     box, loss, histogram = store.box, store.loss, store.histogram
     klass, hold, heads = store.klass, store.hold, store.tuple_head
     lists, covers, number = store.lists, store.covers, store.number
@@ -100,15 +98,26 @@ def search(
         number[WORK] += 60
         limit = -heat * math.log(1.0 - uniform(seed))
         t, c = pick(records, heads, hold, loss, seed)
-        replaced = propose(spec, losses, tree, codes, near, records, box, loss, seed, t, c, trial)
-        price = row_cost(spec, losses, box, trial)
-        if replaced or price < loss[c] - EPSILON:
+        kind = uniform(seed)
+        change, fresh = np.inf, np.int64(NOBODY)
+        if kind < shares[SHIFTS]:
+            change = shift(
+                spec, losses, codes, near, bins, box, loss, histogram, klass, hold, heads, lists, covers,
+                number, seed, t, c, k,
+            )  # fmt: skip
+        else:
+            replaced = propose(
+                spec, losses, tree, codes, near, records, box, loss, klass, hold, heads, number, shares, seed, kind,
+                t, c, trial, k,
+            )  # fmt: skip
+            price = row_cost(spec, losses, box, trial)
             kept = c if replaced else np.int64(NOBODY)
-            inside = scan(spec, codes, masks, box, hold, heads, klass, loss, lists, number, price, kept, trial)
+            inside = 0
+            if replaced or price < loss[c] - EPSILON:
+                inside = scan(spec, codes, masks, box, hold, heads, klass, loss, lists, number, price, kept, trial)
             if inside >= k:
                 fresh = klass[number[CLASSES], LIVE]
                 klass[fresh, STATUS] = PARTIAL
-                change = np.inf
                 if take(rules, bins, box, loss, histogram, klass, hold, lists, number, seed, fresh, kept, k):
                     # From here on numbers are exact, and what follows only adds to the change.
                     change = settle(spec, losses, codes, box, loss, klass, hold, lists, number, fresh, limit)
@@ -116,14 +125,15 @@ def search(
                         spec, losses, codes, near, bins, box, loss, histogram, klass, hold, heads, lists, covers,
                         number, fresh, change, limit,
                     )  # fmt: skip
-                accepted = change <= limit
-                if accepted and not closed_up:
-                    accepted = good(rules, klass, histogram, fresh, k)
-                    for i in range(number[TOUCHES]):
-                        d = klass[i, TOUCHED]
-                        accepted = accepted and (klass[d, STATUS] == CLOSED or good(rules, klass, histogram, d, k))
-                finish(spec, tree, box, loss, histogram, klass, hold, heads, lists, covers, number, fresh, accepted)
-                total += change if accepted else 0.0
+        if number[TOUCHES] > 0:
+            accepted = change <= limit
+            if accepted and not (closed_up and fresh != NOBODY):
+                accepted = fresh == NOBODY or good(rules, klass, histogram, fresh, k)
+                for i in range(number[TOUCHES]):
+                    d = klass[i, TOUCHED]
+                    accepted = accepted and (klass[d, STATUS] == CLOSED or good(rules, klass, histogram, d, k))
+            finish(spec, tree, box, loss, histogram, klass, hold, heads, lists, covers, number, fresh, accepted)
+            total += change if accepted else 0.0
     return total
 
 
@@ -201,7 +211,7 @@ def scan(
                     h = hold[h, NEXT_IN_TUPLE]
     number[FOUNDS] = found
     number[SPARES] = spare
-    number[WORK] += found + spare + (words * len(spec) >> 5)
+    number[WORK] += found + spare + (3 * words * len(spec) >> 5)
     same = kept != NOBODY and own == klass[kept, SIZE] and inside == own
     return 0 if same or found == 0 else inside
 
@@ -270,7 +280,7 @@ def take(
                 most = np.int64(1)
                 if only_size:
                     most = min(k - klass[fresh, SIZE], np.int64(hold[h, COUNT] - hold[h, TAKEN]))
-            number[WORK] += spares if only_size else 4 * spares
+            number[WORK] += spares >> 2 if only_size else spares
         if most > 0:
             c, point = np.int64(hold[h, CLASS]), np.int64(hold[h, POINT])
             if i >= founds or klass[c, STATUS] == PARTIAL:
@@ -288,7 +298,7 @@ def take(
         i += 1
         if i >= founds:
             satisfied = good(rules, klass, histogram, fresh, k)
-    number[WORK] += 3 * founds + 5 * number[TOUCHES]
+    number[WORK] += 10 * number[TOUCHES]
     return satisfied and (number[TOUCHES] > 1 or klass[fresh, SIZE] < klass[klass[0, TOUCHED], OLD_SIZE])
 
 
@@ -311,7 +321,6 @@ def settle(
         row_join(spec, box, fresh, codes, np.int64(hold[lists[i, PLAN], TUPLE]), i)
     loss[fresh] = row_cost(spec, losses, box, fresh)
     change = klass[fresh, SIZE] * loss[fresh]
-    number[WORK] += number[PLANS]
     for i in range(number[TOUCHES]):
         c = klass[i, TOUCHED]
         change -= klass[c, OLD_SIZE] * loss[c + len(klass)]
@@ -369,74 +378,3 @@ def rehouse(
             h = np.int64(hold[h, NEXT_IN_CLASS])
         i += 1
     return change
-
-
-@inner
-def find_class(
-    spec: Ints,
-    losses: Floats,
-    codes: Shorts,
-    near: Shorts,
-    box: Ints,
-    loss: Floats,
-    klass: Ints,
-    hold: Shorts,
-    heads: Shorts,
-    covers: Words,
-    number: Ints,
-    t: int,
-    left: int,
-    fresh: int,
-) -> int:
-    """The class where `left` records of tuple `t` cost least: the new one, one that covers it, or one of near tuples."""
-    best = fresh
-    cost = offer(spec, losses, codes, box, loss, klass, t, left, fresh, np.inf)
-    chosen, words = len(covers) - 1, covers.shape[1]
-    for w in range(words):
-        covers[chosen, w] = ~np.uint64(0)
-    for a in range(len(spec)):
-        row = spec[a, MASKS] + (np.int64(codes[t, a]) >> spec[a, SHIFT])
-        for w in range(words):
-            covers[chosen, w] &= covers[row, w]
-    number[STAMP] += 1
-    number[WORK] += 50 + (words * len(spec) >> 5)
-    one = np.uint64(1)
-    for w in range(words):
-        word = covers[chosen, w]
-        while word:
-            c = np.int64(64 * w + popcount(np.int64((word & (~word + one)) - one)))
-            word &= word - one
-            if left * loss[c] < cost and klass[c, STATUS] != CLOSED:
-                price = offer(spec, losses, codes, box, loss, klass, t, left, c, cost)
-                if price < cost:
-                    best, cost = c, price
-    for i in range(-1, near.shape[1]):
-        h = heads[near[t, i] if i >= 0 else t]
-        while h != NOBODY:
-            c = np.int64(hold[h, CLASS])
-            if klass[c, SEEN] != number[STAMP] and left * loss[c] < cost and klass[c, STATUS] != CLOSED:
-                klass[c, SEEN] = number[STAMP]
-                price = offer(spec, losses, codes, box, loss, klass, t, left, c, cost)
-                if price < cost:
-                    best, cost = c, price
-            h = hold[h, NEXT_IN_TUPLE]
-    return best
-
-
-@inner
-def offer(
-    spec: Ints,
-    losses: Floats,
-    codes: Shorts,
-    box: Ints,
-    loss: Floats,
-    klass: Ints,
-    t: int,
-    left: int,
-    c: int,
-    most: float,
-) -> float:
-    """What `left` records of tuple `t` cost in class `c`; any number of at least `most` beyond that."""
-    base = left * loss[c]
-    size = klass[c, SIZE] + left
-    return base + size * row_growth(spec, losses, box, c, codes, t, (most - base) / size)

@@ -54,7 +54,7 @@ class Gauge(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What never changes: distinct tuples, the tuple of each record, histogram columns of each point, near tuples.
+    """What never changes: distinct tuples, the tuple of each record, histogram columns of each point, near tuples, shares.
 
     Rows of `masks` are sets of tuples: for a range, row i those with a smaller code than i; for a set those with
     code i. Neighbouring codes of large domains share rows (SHIFT). The last two rows are for scans to write on.
@@ -65,6 +65,7 @@ class Table(NamedTuple):
     bins: Shorts
     near: Shorts
     masks: Words
+    shares: Floats
 
 
 class Store(NamedTuple):
@@ -345,14 +346,16 @@ def finish(
     for i in range(number[PLANS]):
         hold[lists[i, PLAN], TAKEN] = 0
     if accepted:
-        toggle(spec, tree, covers, box, fresh, fresh)
-        number[CLASSES] += 1
+        if fresh != NOBODY:
+            toggle(spec, tree, covers, box, fresh, fresh)
+            number[CLASSES] += 1
         for i in range(number[PLANS]):
             h, to = np.int64(lists[i, PLAN]), np.int64(lists[i, TO])
             move(hold, klass, heads, number, h, to, np.int64(lists[i, AMOUNT]))
-    else:
+    elif fresh != NOBODY:
         empty(loss, histogram, klass, fresh)
-    klass[fresh, STATUS] = OPEN
+    if fresh != NOBODY:
+        klass[fresh, STATUS] = OPEN
     for i in range(number[TOUCHES]):
         c = klass[i, TOUCHED]
         if accepted:

@@ -4,7 +4,8 @@ A class is seen as a *box*, one state an attribute, that costs its loss for ever
 them for the policy. A step proposes a box around a record, lets it win the records that now pay more, dissolves or
 repairs the classes it took them from, sends homeless records to the classes where they cost least, and stays if the
 loss falls, or by annealing if it rises. Moving a box moves whole groups of records at once, and surplus records of
-rich classes help poor ones for nothing.
+rich classes help poor ones for nothing. For small k many steps shift a single record instead, and a short chain of others
+that take each other's places.
 
 Every class that a step touches satisfies the policy afterwards. The budget is a number of elementary operations, never a
 clock: a seed gives the same partition on every machine. Large tables are searched region by region, on all cores, and in
@@ -36,7 +37,7 @@ Effort = Literal["fast", "thorough"] | float
 # Elementary operations: about this many a second on one core of an ordinary machine.
 SECOND = 60_000_000
 # Operations per record, and the seconds that ORDINARY records may take at most; larger tables get more in proportion.
-EFFORTS = {"fast": (20_000, 1.5), "thorough": (200_000, 15.0)}
+EFFORTS = {"fast": (20_000, 1.8), "thorough": (200_000, 15.0)}
 ORDINARY = 30_000
 SLICES = 100
 # A region has at least so many records, and classes if all were as small as can be; smaller ones would be all seam.

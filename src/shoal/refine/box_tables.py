@@ -20,6 +20,11 @@ NEAR = 32
 LEAF = 8
 # At most 2^ROWS sets of tuples, and of classes, for an attribute.
 ROWS = 7
+# How often a step shifts a record, gathers near records, changes a class, generalizes a tuple at random, or joins near
+# tuples (the rest: a class grows), for k far below MIDDLE and for k far above.
+SMALL = (0.40, 0.38, 0.08, 0.04, 0.06)
+LARGE = (0.01, 0.10, 0.36, 0.14, 0.30)
+MIDDLE = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +111,7 @@ def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
         whole.bins[used_points],
         _near(whole.near, used, len(whole.tuples)),
         _masks(whole.gauge.spec, tuples),
+        _shares(whole.rules.k),
     )
     return Part(records, points, table, _store(whole, table, records, labels, tuple_of_point, points))
 
@@ -134,6 +140,12 @@ def _near(near: NDArray[np.int32], used: Ints, m: int) -> NDArray[np.int32]:
     known = np.maximum(1, (found >= 0).sum(axis=1))[:, None]
     filled = np.take_along_axis(np.take_along_axis(found, order, axis=1), np.arange(near.shape[1]) % known, axis=1)
     return np.where(filled < 0, np.arange(len(used), dtype=np.int32)[:, None], filled)
+
+
+def _shares(k: int) -> NDArray[np.float64]:
+    """Where in [0, 1) each kind of step ends: where few records make a class, single ones matter."""
+    large = k**3 / (k**3 + MIDDLE**3)
+    return np.cumsum((1 - large) * np.array(SMALL) + large * np.array(LARGE))
 
 
 def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_point: Ints, points: Ints) -> Store:
