@@ -50,6 +50,25 @@ class Clusters(NamedTuple):
     label: Ints
 
 
+class Offers(NamedTuple):
+    """Per cluster the best records it could get: their gain, and for each its cost and its point; `at` is the next one."""
+
+    gain: Ints
+    known: Ints
+    cost: Ints
+    owner: Ints
+    length: Ints
+    at: Ints
+
+
+class Sketch(NamedTuple):
+    """Working memory: counts of a cluster's values, what each rule's next value is worth, how much each group helps."""
+
+    counts: Counts
+    worth: Floats
+    helpful: Ints
+
+
 def make_clusters(flat: FlatSpace, count: int, n: int) -> Clusters:
     """Empty clusters over n free records."""
     return Clusters(
@@ -199,78 +218,42 @@ def serve(
     sorted matrix of all pairs, without the matrix.
     """
     m = len(clusters.size)
-    counts = np.zeros(needs.width, dtype=np.int32)
-    worth = np.zeros(len(needs.p))
-    helpful = np.zeros(len(needs.cell), dtype=np.int64)
-    gain = np.empty(m, dtype=np.int64)
-    known = np.empty((m, REMEMBERED), dtype=np.int64)
-    cost = np.empty((m, REMEMBERED), dtype=np.int64)
-    owner = np.empty((m, REMEMBERED), dtype=np.int64)
-    length, at = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    sketch = Sketch(
+        np.zeros(needs.width, dtype=np.int32), np.zeros(len(needs.p)), np.zeros(len(needs.cell), dtype=np.int64)
+    )
+    offers = Offers(
+        np.empty(m, dtype=np.int64),
+        np.empty((m, REMEMBERED), dtype=np.int64),
+        np.empty((m, REMEMBERED), dtype=np.int64),
+        np.empty((m, REMEMBERED), dtype=np.int64),
+        np.zeros(m, dtype=np.int64),
+        np.zeros(m, dtype=np.int64),
+    )
+    known, at = offers.known, offers.at
     heap = np.arange(m)
     waiting, free = np.int64(m), ZERO
-    low, high = np.int64(len(helpful)), ZERO
+    low, high = np.int64(len(sketch.helpful)), ZERO
     for point in range(first, last):
         free += points.start[point + 1] - points.next[point]
         low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
     for c in range(m):
-        look(
-            flat,
-            group,
-            points,
-            needs,
-            clusters,
-            first,
-            last,
-            low,
-            high,
-            c,
-            counts,
-            worth,
-            helpful,
-            gain,
-            known,
-            cost,
-            owner,
-            length,
-            at,
-        )
+        look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, c)
     for i in range(m // 2 - 1, -1, -1):
-        sink(heap, waiting, i, gain, known, cost, at)
+        sink(heap, waiting, i, offers)
     while waiting > 0 and free > 0:
         c = heap[0]
         if clusters.label[known[c, at[c]]] >= 0:
             at[c] += 1
-            if at[c] == length[c]:
-                look(
-                    flat,
-                    group,
-                    points,
-                    needs,
-                    clusters,
-                    first,
-                    last,
-                    low,
-                    high,
-                    c,
-                    counts,
-                    worth,
-                    helpful,
-                    gain,
-                    known,
-                    cost,
-                    owner,
-                    length,
-                    at,
-                )
+            if at[c] == offers.length[c]:
+                look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, c)
         else:
             record = known[c, at[c]]
             enter(flat, clusters, c, record, codes[record])
-            points.next[owner[c, at[c]]] += 1
+            points.next[offers.owner[c, at[c]]] += 1
             free -= 1
             waiting -= 1
             heap[0] = heap[waiting]
-        sink(heap, waiting, ZERO, gain, known, cost, at)
+        sink(heap, waiting, ZERO, offers)
 
 
 @inner
@@ -280,30 +263,24 @@ def look(
     points: Points,
     needs: Needs,
     clusters: Clusters,
+    sketch: Sketch,
+    offers: Offers,
     first: int,
     last: int,
     low: int,
     high: int,
     c: int,
-    counts: Counts,
-    worth: Floats,
-    helpful: Ints,
-    gain: Ints,
-    known: Ints,
-    cost: Ints,
-    owner: Ints,
-    length: Ints,
-    at: Ints,
 ) -> None:
     """The best free records of a SEC for cluster c: those of the highest diversity, by added loss and index."""
-    count_members(needs, group, clusters, c, counts, IN)
-    rate(needs, counts, worth, low, high, helpful)
+    known, cost, owner = offers.known, offers.cost, offers.owner
+    count_members(needs, group, clusters, c, sketch.counts, IN)
+    rate(needs, sketch.counts, sketch.worth, low, high, sketch.helpful)
     size, lost = clusters.size[c], clusters.loss[c]
     best, found = np.int64(-1), 0
     for point in range(first, last):
         if points.next[point] == points.start[point + 1]:
             continue
-        helps = helpful[points.group[point]]
+        helps = sketch.helpful[points.group[point]]
         if helps < best:
             continue
         if helps > best:
@@ -325,36 +302,38 @@ def look(
             for j in range(found - 1, place, -1):
                 known[c, j], cost[c, j], owner[c, j] = known[c, j - 1], cost[c, j - 1], owner[c, j - 1]
             known[c, place], cost[c, place], owner[c, place] = record, ticks, point
-    count_members(needs, group, clusters, c, counts, OUT)
-    gain[c], length[c], at[c] = best, found, 0
+    count_members(needs, group, clusters, c, sketch.counts, OUT)
+    offers.gain[c], offers.length[c], offers.at[c] = best, found, 0
 
 
 @inner
-def sink(heap: Ints, size: int, i: int, gain: Ints, known: Ints, cost: Ints, at: Ints) -> None:
+def sink(heap: Ints, size: int, i: int, offers: Offers) -> None:
     """Restore the heap below place i."""
     c = heap[i]
     while True:
         down = 2 * i + 1
         if down >= size:
             break
-        if down + 1 < size and better(heap[down + 1], heap[down], gain, known, cost, at):
+        if down + 1 < size and better(heap[down + 1], heap[down], offers):
             down += 1
-        if not better(heap[down], c, gain, known, cost, at):
+        if not better(heap[down], c, offers):
             break
         heap[i] = heap[down]
         i = down
     heap[i] = c
 
 
-@njit(cache=True, nogil=True)
-def better(c: int, other: int, gain: Ints, known: Ints, cost: Ints, at: Ints) -> bool:
+@inner
+def better(c: int, other: int, offers: Offers) -> bool:
     """Whether cluster c's best pair comes before the other's: diversity, added loss, record, cluster."""
+    gain, known, cost = offers.gain, offers.known, offers.cost
+    mine, theirs = offers.at[c], offers.at[other]
     if gain[c] != gain[other]:
         return gain[c] > gain[other]
-    if cost[c, at[c]] != cost[other, at[other]]:
-        return cost[c, at[c]] < cost[other, at[other]]
-    if known[c, at[c]] != known[other, at[other]]:
-        return known[c, at[c]] < known[other, at[other]]
+    if cost[c, mine] != cost[other, theirs]:
+        return cost[c, mine] < cost[other, theirs]
+    if known[c, mine] != known[other, theirs]:
+        return known[c, mine] < known[other, theirs]
     return c < other
 
 

@@ -32,7 +32,8 @@ from shoal.policy import Rules
 from shoal.space import Interval, Set, Space, Tree
 
 if TYPE_CHECKING:
-    from shoal.kernels.bounds import Axis, Cells, Demand
+    from shoal.kernels.bound_cells import Cells, Demand
+    from shoal.kernels.bounds import Axis
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,7 +96,7 @@ class _Family:
 
 def _family(codes: NDArray[np.int32], space: Space, rules: Rules) -> _Family:
     """Distinct tuples along the window attribute, and the cells that the other attributes' states make of them."""
-    from shoal.kernels import bounds as kernel
+    from shoal.kernels import bound_cells as kernel
 
     k = rules.k
     points, of_record = np.unique(codes, axis=0, return_inverse=True)
@@ -198,7 +199,7 @@ def _range_states(domain: Interval, occurring: NDArray[np.int32], state: Callabl
 
 def _demand(rules: Rules, of_record: Ints, points: int, k: int) -> Demand:
     """What a box must hold besides k records: p different values of each column the policy asks it of."""
-    from shoal.kernels.bounds import Demand
+    from shoal.kernels.bound_cells import Demand
 
     wanted = distinct_demands(rules)
     values: list[list[int]] = [[] for _ in range(points)]
