@@ -22,12 +22,12 @@ from shoal.kernels.space import SET
 
 
 @njit(cache=True, nogil=True)
-def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts) -> None:
-    """Fill each row of `near` with the others that cost least to share a class with, nearest first.
+def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts, first: int, end: int) -> None:
+    """Fill rows first … end - 1 of `near` with the others that cost least to share a class with, nearest first.
 
     `node` is a perfect binary tree (the children of i are 2i + 1 and 2i + 2): bounding state, first tuple, end.
     """
-    m, width = near.shape
+    width = near.shape[1]
     half = len(node) // 2
     state = node.shape[1] - 2
     cost = np.empty(width)
@@ -35,7 +35,7 @@ def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts)
     bound = np.empty(64)
     alone = np.empty((1, state), dtype=np.int64)
     none = np.int64(0)
-    for t in range(m):
+    for t in range(first, end):
         row_join(spec, alone, none, codes, t, none)
         for j in range(width):
             cost[j] = np.inf

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 NEAR = 32
+# Near tuples are looked for in stretches of so many, on all cores.
+CHUNK = 2_000
 LEAF = 8
 # At most 2^ROWS sets of tuples, and of classes, for an attribute.
 ROWS = 7
@@ -93,7 +98,9 @@ def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) 
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
     bins = np.where(views[point_first] >= 0, views[point_first] + offsets[:-1], -1).astype(np.int32)
     near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
-    nearest(gauge.spec, gauge.losses, tuples, nodes, near)
+    edges = [*range(0, len(tuples), CHUNK), len(tuples)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda edge: nearest(gauge.spec, gauge.losses, tuples, nodes, near, *edge), pairwise(edges)))
     return Encoded(space, rules, records, codes, gauge, tuples, near, bins, of_record[point_first], points)
 
 
