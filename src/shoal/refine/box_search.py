@@ -41,8 +41,8 @@ EFFORTS = {"fast": (20_000, 1.8), "thorough": (200_000, 15.0)}
 ORDINARY = 30_000
 SLICES = 100
 # A region has at least so many records, and classes if all were as small as can be; smaller ones would be all seam.
-REGION_RECORDS, REGION_CLASSES = 30_000, 1_500
-ROUNDS = 16
+REGION_RECORDS, REGION_CLASSES = 60_000, 1_500
+ROUNDS = 8
 
 
 def box_search(
