@@ -20,6 +20,8 @@ from shoal.kernels.box_state import (
 from shoal.kernels.jit import inner
 from shoal.kernels.space import SET
 
+EPSILON = 1e-9
+
 
 @njit(cache=True, nogil=True)
 def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts, first: int, end: int) -> None:
@@ -37,8 +39,15 @@ def nearest(spec: Ints, losses: Floats, codes: Shorts, node: Ints, near: Shorts,
     none = np.int64(0)
     for t in range(first, end):
         row_join(spec, alone, none, codes, t, none)
+        # The last tuple and those near it are at least as many others, so none of the nearest costs more than all of them.
+        most = np.inf
+        if t > first:
+            most = row_growth(spec, losses, alone, none, codes, t - 1, np.inf)
+            for j in range(width):
+                most = max(most, row_growth(spec, losses, alone, none, codes, np.int64(near[t - 1, j]), np.inf))
+            most += EPSILON
         for j in range(width):
-            cost[j] = np.inf
+            cost[j] = most
             near[t, j] = t
         stack[0] = 0
         bound[0] = 0.0
