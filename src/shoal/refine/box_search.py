@@ -40,8 +40,9 @@ SECOND = 60_000_000
 EFFORTS = {"fast": (20_000, 1.8), "thorough": (200_000, 15.0)}
 ORDINARY = 30_000
 SLICES = 100
-# A region has at least so many records, and classes if all were as small as can be; smaller ones would be all seam.
-REGION_RECORDS, REGION_CLASSES = 60_000, 1_500
+# A region has at most so many records, but room for at least so many classes of the smallest size: too small, and it is
+# all seam.
+REGION_RECORDS, REGION_CLASSES = 120_000, 1_500
 ROUNDS = 8
 
 
@@ -101,7 +102,7 @@ class _Search:
     def run(self, labels: Ints) -> Ints | None:
         """Labels with less loss than these, or None."""
         n, k = len(labels), self.whole.rules.k
-        count = max(1, min(n // REGION_RECORDS, n // (k * REGION_CLASSES)))
+        count = max(1, min(-(-n // REGION_RECORDS), n // (k * REGION_CLASSES)))
         rounds = ROUNDS if count > 1 else 1
         random = np.random.default_rng([self.seed, n])
         strangers = _strangers(self.whole.codes, self.whole.space, self.seed)
