@@ -42,8 +42,6 @@ PLAN, TO, AMOUNT, FOUND, SPARE = range(5)
 CLASSES, FREES, TOUCHES, PLANS, FOUNDS, SPARES, STAMP, WORK = range(8)
 NOBODY = -1
 
-# For functions that only compiled code calls: half of the time of a first use would go into wrappers for Python.
-
 
 class Gauge(NamedTuple):
     """A space in three arrays: what every attribute is, all loss tables, all taxonomies."""
