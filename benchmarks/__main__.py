@@ -26,10 +26,11 @@ PEERS = ("pycanon", "anonypy", "anjana")
 INTRODUCTION = """\
 # Performance
 
-Every figure on this page was printed by a script of `benchmarks/`; `make bench` runs them all and writes the page anew. They
-were measured on {cores} cores, one script after the other. Machines differ, so look at the ratios within a block, which are of
-one run. Figures of tools that are not installable with pip (ARX 3.9.2, sdcMicro 5.8.1) are quoted: measured once on a machine
-like this one, mostly quiet, ARX warm and without start-up.
+Every figure on this page was printed by a script of `benchmarks/`; `make bench` runs them all, one after the other, and writes
+the page anew; `python -m benchmarks NAME` runs some, and the page keeps what the others printed last. They were measured on
+{cores} cores. Machines differ, so look at the ratios within a block, which are of one run. Figures of tools that are not
+installable with pip (ARX 3.9.2, sdcMicro 5.8.1) are quoted: measured once on a machine like this one, mostly quiet, ARX warm
+and without start-up.
 """
 
 

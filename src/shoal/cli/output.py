@@ -41,7 +41,9 @@ class Speaker:
         from shoal.kernels import is_cold
 
         if is_cold() and not self.quiet:
-            sys.stderr.write("Compiling the fast loops, once: this first run takes about half a minute longer.\n")
+            sys.stderr.write(
+                "Compiling the fast loops, once: this first run takes about a quarter of a minute longer.\n"
+            )
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for people; numbers to the right."""
