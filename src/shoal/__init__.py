@@ -12,6 +12,7 @@ from shoal import version as _version
 
 if TYPE_CHECKING:
     from shoal.errors import (
+        Cancelled,
         ConfigError,
         InfeasibleError,
         InputError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from shoal.models.t_closeness import TCloseness
     from shoal.partition import Partition
     from shoal.policy import Policy
+    from shoal.progress import Progress
     from shoal.release import Release
     from shoal.road import anonymize
     from shoal.schema import Attribute, Schema
@@ -48,6 +50,7 @@ __version__ = _version.VERSION
 _HOME = {
     "AlphaK": "models.alpha_k",
     "Attribute": "schema",
+    "Cancelled": "errors",
     "ConfigError": "errors",
     "ExtendedPSensitive": "models.extended_p_sensitive",
     "InfeasibleError": "errors",
@@ -64,6 +67,7 @@ _HOME = {
     "Partition": "partition",
     "Personalized": "models.personalized",
     "Policy": "policy",
+    "Progress": "progress",
     "Release": "release",
     "Schema": "schema",
     "ShoalError": "errors",
@@ -96,6 +100,7 @@ __all__ = [
     "KPQR",
     "AlphaK",
     "Attribute",
+    "Cancelled",
     "ConfigError",
     "ExtendedPSensitive",
     "InfeasibleError",
@@ -110,6 +115,7 @@ __all__ = [
     "Partition",
     "Personalized",
     "Policy",
+    "Progress",
     "Release",
     "Schema",
     "ShoalError",

@@ -49,6 +49,17 @@ class VerificationError(ShoalError):
     exit_code = 1
 
 
+class Cancelled(ShoalError):  # noqa: N818 - no mistake of anybody's
+    """The work was stopped before it was done; nothing was written. `stage` is what was being done, `share` how far it was."""
+
+    exit_code = 130
+
+    def __init__(self, stage: str = "", share: float = 0.0) -> None:
+        doing = f" while {stage}" if stage else ""
+        super().__init__(f"Stopped{doing}, with {int(100 * share)} % done. Nothing was written.")
+        self.stage, self.share = stage, share
+
+
 class InternalError(Exception):
     """A promise inside Shoal was broken. This is our bug, not yours: please report it."""
 
