@@ -137,7 +137,7 @@ def growth(sizes: list[int]) -> dict[str, Any]:
 
 def two_writers(seconds: float) -> dict[str, Any]:
     """The test of two processes that insert at once, for as long as asked."""
-    command = [sys.executable, "-m", "pytest", "-q", "tests/evolve/test_two_writers.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "tests/evolve/store/test_two_writers.py"]
     environment = {**os.environ, "SHOAL_SECONDS": str(seconds)}
     done = subprocess.run(command, cwd=Path(__file__).parents[1], env=environment, check=False)
     return {"seconds": seconds, "passed": done.returncode == 0}

@@ -38,7 +38,7 @@ import shoal
 from shoal.algorithms import run
 from shoal.algorithms.features import feature_matrix
 from shoal.datasets import census
-from shoal.evolve.i3m import Binding, Classes
+from shoal.evolve.i3m.classes import Binding, Classes
 from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition

@@ -21,9 +21,9 @@ import shoal
 from shoal.algorithms import run
 from shoal.datasets import hospital
 from shoal.datasets.hospital import taxonomy_path
-from shoal.evolve.guards import GUARDS, Guard, Plan, Table, plan_release
-from shoal.evolve.history import Audit, Cost, audit_members, costs, line
-from shoal.evolve.i3m import Batch, Binding, Classes
+from shoal.evolve.i3m.classes import Batch, Binding, Classes
+from shoal.evolve.releases.guards import GUARDS, Guard, Plan, Table, plan_release
+from shoal.evolve.releases.history import Audit, Cost, audit_members, costs, line
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.schema import Schema, read_schema

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         VerificationError,
     )
-    from shoal.evolve.store import Store
+    from shoal.evolve.store.store import Store
     from shoal.measures.masked import measure_masked
     from shoal.measures.releases import attack_releases
     from shoal.microdata import Microdata, read
@@ -71,7 +71,7 @@ _HOME = {
     "Release": "release",
     "Schema": "schema",
     "ShoalError": "errors",
-    "Store": "evolve.store",
+    "Store": "evolve.store.store",
     "TCloseness": "models.t_closeness",
     "Taxonomy": "taxonomy",
     "UnsupportedError": "errors",

@@ -12,8 +12,8 @@ from shoal.cli.output import JSON, QUIET, SEED, Speaker
 if TYPE_CHECKING:
     import polars as pl
 
-    from shoal.evolve.commit import Applied
-    from shoal.evolve.store import Store
+    from shoal.evolve.store.commit import Applied
+    from shoal.evolve.store.store import Store
     from shoal.schema import Configuration
 
 store = typer.Typer(
@@ -56,7 +56,7 @@ def create(
     Example: shoal store create --store sqlite:///registry.db -c shoal.toml --key patient_id
     """
     from shoal.errors import UnsupportedError
-    from shoal.evolve.store import Store
+    from shoal.evolve.store.store import Store
     from shoal.policy import Policy
     from shoal.schema import read_config
 
@@ -299,7 +299,7 @@ def watch(
     Example: shoal store watch inbox --store sqlite:///registry.db --done applied
     """
     from shoal.errors import ConfigError, InputError, did_you_mean
-    from shoal.evolve.watch import watch as look
+    from shoal.evolve.store.watch import watch as look
 
     speaker = Speaker(as_json, quiet)
     kinds = ("auto", "insert", "update", "delete", "upsert")
@@ -343,7 +343,7 @@ def sync(
 
     Example: shoal store sync --store sqlite:///registry.db --from postgresql://reader@host/clinic --table admissions
     """
-    from shoal.evolve.sync import sync as follow
+    from shoal.evolve.store.sync import sync as follow
 
     speaker = Speaker(as_json, quiet)
     found = follow(_open(url), source, table, since=since, column=column, deleted=deleted, overlap=overlap)
@@ -376,7 +376,7 @@ def _table(configuration: Configuration, path: Path | None) -> pl.DataFrame:
 
 
 def _open(url: str) -> Store:
-    from shoal.evolve.store import Store
+    from shoal.evolve.store.store import Store
 
     return Store.open(url)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import shoal
 from shoal.algorithms import run as run_algorithm
-from shoal.evolve.i3m import Binding, Classes
+from shoal.evolve.i3m.classes import Binding, Classes
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Policy

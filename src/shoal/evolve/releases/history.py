@@ -1,0 +1,381 @@
+"""Releases audited against each other: what somebody learns who keeps all of them (SPEC §5.7).
+
+Two intruders are tried.
+
+With `shown`, the rows behind each release, one who knows everybody's quasi-identifiers and who is in which release, and
+so each person's class every time. That is the strongest there is, and every finding is real: the sentence is true of the
+records it counts. `evolve/releases/deduction.py` says what is deduced. An update of the sensitive value ends what
+a person's classes say about each other; who did not notice the update would deduce something false, which is not counted.
+
+Without `shown`, one who sees the masked tables alone, and takes classes of successive releases with the same, a containing
+or a contained region for the same people when most of their sensitive values agree. This is a guess of the intruder, and
+a finding may be a coincidence; and what needs more knowledge is not found.
+
+A finding is something that a single release does not tell: fewer values possible for somebody than the policy promises
+(two at least), a group below k that certainly has a value, or a row that can be followed, by columns published as they
+are, to fewer than k persons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from shoal.errors import InputError, VerificationError
+from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce
+from shoal.evolve.releases.guards import Plan, Shown, columns_of
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.policy import Policy
+from shoal.schema import Schema
+
+Attack = Literal["intersection", "difference", "tracing"]
+COUNTED = ("records", "waiting_insertions", "waiting_deletions", "waiting_updates", "counterfeits", "ncp")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that releases tell together and none of them alone. `release` counts from 1."""
+
+    attack: Attack
+    release: int
+    attribute: str | None
+    records: int
+    values: tuple[str, ...]
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found; `facts` are measures over the newest release, by sensitive attribute."""
+
+    releases: int
+    found: tuple[Finding, ...] = ()
+    facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether anything was found."""
+        return bool(self.found)
+
+    @property
+    def findings(self) -> list[str]:
+        """One sentence a finding: the release, the class and what is learned."""
+        return [finding.sentence for finding in self.found]
+
+    def require(self) -> Audit:
+        """Itself, or an error with the first findings and the way out."""
+        if not self.exposed:
+            return self
+        more = f" And {len(self.found) - 3} more." if len(self.found) > 3 else ""
+        raise VerificationError(
+            f"Comparing the {self.releases} releases exposes records: {' '.join(self.findings[:3])}{more} Nothing was "
+            'released; use guard = "batching" or "m-invariance", or wait until more records have changed.'
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "exposed": self.exposed,
+            "releases": self.releases,
+            "findings": [asdict(finding) for finding in self.found],
+            "facts": {name: dict(numbers) for name, numbers in self.facts.items()},
+        }
+
+
+def audit(
+    releases: Sequence[pl.DataFrame],
+    schema: Schema,
+    policy: Policy,
+    *,
+    shown: Sequence[Shown] | None = None,
+    newest_only: bool = False,
+) -> Audit:
+    """Compare masked releases, oldest first; `shown` are the rows behind each of them, for the strongest intruder.
+
+    With `newest_only` what the earlier ones gave away already is left out: nothing can take it back.
+    """
+    if shown is not None:
+        if len(shown) != len(releases):
+            raise InputError(f"{len(releases)} releases and the rows behind {len(shown)} of them; give all or none.")
+        return audit_members(shown, schema, policy, newest_only=newest_only)
+    if len(releases) < 2:
+        return Audit(len(releases))
+    k, found = smallest_class(policy), []
+    pairs = list(enumerate(pairwise(releases), start=2))
+    for number, (older, newer) in pairs[-1:] if newest_only else pairs:
+        found += _read_off(older, newer, schema, k, number)
+    return Audit(len(releases), tuple(found))
+
+
+def audit_members(shown: Sequence[Shown], schema: Schema, policy: Policy, *, newest_only: bool = False) -> Audit:
+    """The audit against one who knows everybody's class in every release."""
+    if len(shown) < 2:
+        return Audit(len(shown))
+    histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy)
+    found: list[Finding] = []
+    facts: dict[str, dict[str, float]] = {}
+    for name in histories.schema.named("sensitive"):
+        publications, labels, records = histories.publications(name)
+        now = deduce(publications, len(labels))
+        exposed = histories.exposed_cells(now, name)
+        if newest_only and len(exposed):
+            past = deduce(publications[:-1], len(labels))
+            old = past.persons[np.isin(past.cell_of, histories.exposed_cells(past, name))]
+            fresh = ~np.isin(now.persons, old) & np.isin(now.cell_of, exposed)
+            exposed = np.unique(now.cell_of[fresh])
+        found += [histories.tell(now, int(cell), name, labels, records) for cell in exposed]
+        facts[name] = _facts(now, publications[-1])
+    found += histories.followed(newest_only)
+    found.sort(key=lambda finding: (finding.records, finding.release))
+    return Audit(len(shown), tuple(found), facts)
+
+
+def smallest_class(policy: Policy) -> int:
+    """The k of the policy; two where it has none."""
+    return max([2, *(int(model.k) for model in policy.models if hasattr(model, "k"))])
+
+
+def promised_values(policy: Policy, attribute: str) -> int:
+    """How many values of an attribute everybody is promised: p or l of the policy; two where it says nothing."""
+    promised = [2]
+    for model in policy.models:
+        if getattr(model, "attribute", None) in (None, attribute) and model.per_attribute:
+            promised += [int(getattr(model, name)) for name in ("p", "l") if isinstance(getattr(model, name, 0.0), int)]
+    return max(promised)
+
+
+class _Histories:
+    """The rows of all releases, ready to be asked about."""
+
+    def __init__(self, shown: Sequence[Shown], schema: Schema, policy: Policy) -> None:
+        self.shown, self.schema, self.policy = shown, schema, policy
+        self.k = smallest_class(policy)
+
+    def publications(self, attribute: str) -> tuple[list[Publication], list[str], Ints]:
+        """The releases with a number for each person and value, the values' labels, and the record of each person.
+
+        A counterfeit is another one in every release.
+        """
+        texts = [shown.frame[attribute].cast(pl.String) for shown in self.shown]
+        labels = ["missing", *pl.concat(texts).drop_nulls().unique().sort().to_list()]
+        place = {label: code for code, label in enumerate(labels)}
+        latest: dict[int, tuple[int, int]] = {}
+        records: list[int] = []
+        result = []
+        for shown, text in zip(self.shown, texts, strict=True):
+            codes = [0 if value is None else place[value] for value in text.to_list()]
+            persons = []
+            for record, code in zip(shown.records.tolist(), codes, strict=True):
+                known = latest.get(record) if record >= 0 else None
+                if known is None or known[1] != code:
+                    known = len(records), code
+                    records.append(record)
+                    latest[record] = known
+                persons.append(known[0])
+            arrays = (np.array(persons, dtype=np.int64), shown.classes, np.array(codes, dtype=np.int64))
+            result.append(Publication(*arrays))
+        return result, labels, np.array(records, dtype=np.int64)
+
+    def exposed_cells(self, known: Knowledge, attribute: str) -> Ints:
+        """Cells of which releases tell more than the policy allows and more than one release does."""
+        promised = promised_values(self.policy, attribute)
+        few = (known.possible > 0) & (known.possible < np.minimum(promised, known.support))
+        certain = (known.sizes < self.k) & (known.lower[:, 1:] > 0).any(axis=1)
+        return np.flatnonzero(few | (certain & ~known.whole))
+
+    def tell(self, known: Knowledge, cell: int, attribute: str, labels: list[str], records: Ints) -> Finding:
+        """The sentence about an exposed cell."""
+        number = int(known.sizes[cell])
+        certain = np.flatnonzero(known.lower[cell])
+        values = certain if len(certain) else np.flatnonzero(known.upper[cell])
+        names = tuple(labels[value] for value in values)
+        release, at, event = self._event(known.history[cell], records[known.persons[known.cell_of == cell]])
+        has = "has" if number == 1 else "have"
+        if not len(certain):
+            learned = f"{has} {attribute} = {' or '.join(names)}"
+        elif (known.lower[cell] == known.upper[cell]).all():
+            learned = f"{has} {attribute} = {', '.join(names)}"
+        else:
+            learned = f"include {attribute} = {', '.join(names)}"
+        place = self._class_text(at, int(known.history[cell][at]))
+        when = f"after release {at + 1}" if event == "left" else f"in release {at + 1}"
+        compared = f"releases 1 {'and' if len(self.shown) == 2 else 'to'} {len(self.shown)}"
+        sentence = f"Comparing {compared} gives away that the {_count(number)} that {event} the class ({place}) {when} {learned}."
+        attack: Attack = "difference" if event != "stayed in" and len(certain) else "intersection"
+        return Finding(attack, release + 1, attribute, number, names, sentence)
+
+    def _event(self, history: Ints, records: Ints) -> tuple[int, int, str]:
+        """What sets a cell apart: the release that shows it, the release whose class is named, and what happened."""
+        there = np.flatnonzero(history >= 0)
+        first, last, newest = int(there[0]), int(there[-1]), len(self.shown) - 1
+        if first > 0:
+            before = np.isin(records, self.shown[first - 1].records).all()
+            return first, first, "changed in" if before else "joined"
+        if last < newest:
+            after = np.isin(records, self.shown[last + 1].records).all()
+            return last + 1, last, "changed in" if after else "left"
+        return newest, newest, "stayed in"
+
+    def followed(self, newest_only: bool) -> list[Finding]:
+        """Rows that can be recognized in two successive releases by the columns published as they are."""
+        others = self.schema.named("other")
+        if not others:
+            return []
+        names = [*others, *self.schema.named("sensitive")]
+        pairs = list(pairwise(range(len(self.shown))))
+        found = []
+        for older, newer in pairs[-1:] if newest_only else pairs:
+            one, other = self._lines(older, names), self._lines(newer, names)
+            both = one.join(other, on="record", suffix="_new")
+            cells = both.filter(pl.col("record") >= 0).with_columns(
+                together=pl.len().over("class", "class_new"),
+                same=pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_new")) for name in names),
+            )
+            hit = cells.filter(pl.col("single") & pl.col("single_new") & pl.col("same") & (pl.col("together") < self.k))
+            for row in hit.sort("record").iter_rows(named=True):
+                shown = ", ".join(f"{name} = {row[name]}" for name in names)
+                sentence = (
+                    f"Comparing releases {newer} and {newer + 1} gives away that the row with {shown} in the class "
+                    f"({self._class_text(newer, row['class_new'])}) belongs to one of {row['together']} persons."
+                )
+                found.append(Finding("tracing", newer + 1, None, 1, (), sentence))
+        return found
+
+    def _lines(self, release: int, names: list[str]) -> pl.DataFrame:
+        shown = self.shown[release]
+        lines = shown.frame.select(names).with_columns(
+            pl.Series("record", shown.records), pl.Series("class", shown.classes)
+        )
+        return lines.with_columns(single=pl.len().over(names) == 1)
+
+    @cached_property
+    def _texts(self) -> dict[int, dict[int, str]]:
+        return {}
+
+    def _class_text(self, release: int, number: int) -> str:
+        """What a class publishes, in words."""
+        if release not in self._texts:
+            shown = self.shown[release]
+            data = Microdata.from_frame(shown.frame, self.schema)
+            numbers, labels = np.unique(shown.classes, return_inverse=True)
+            partition = Partition(labels.astype(np.int32))
+            space = data.space("ncp")
+            columns = space.publish(space.states(data.codes, partition.order, partition.starts))
+            texts = {}
+            for c, name in enumerate(numbers.tolist()):
+                cells = zip(data.quasi, (column[c] for column in columns), strict=True)
+                texts[name] = ", ".join(f"{quasi} = {'missing' if cell is None else cell}" for quasi, cell in cells)
+            self._texts[release] = texts
+        return self._texts[release][number]
+
+
+def _count(number: int) -> str:
+    return "1 record" if number == 1 else f"{number:,} records"
+
+
+def _facts(known: Knowledge, newest: Publication) -> dict[str, float]:
+    """Measures of SPEC §5.7 over the rows of the newest release."""
+    cells = known.cell_of[np.searchsorted(known.persons, newest.persons)]
+    possible = known.possible[cells]
+    judged = possible[possible > 0]
+    return {
+        "fewest_values": float(judged.min()) if len(judged) else 0.0,
+        "mean_exposure": float((1 / judged).mean()) if len(judged) else 0.0,
+        "share_with_one_value": float((judged == 1).mean()) if len(judged) else 0.0,
+    }
+
+
+def _read_off(older: pl.DataFrame, newer: pl.DataFrame, schema: Schema, k: int, number: int) -> list[Finding]:
+    """What the masked tables alone show: a class that changed by fewer than k records, or by one value only."""
+    from shoal.measures.releases import Releases, difference
+
+    names = schema.named("sensitive")
+    if not names:
+        return []
+    read = Releases.of([older, newer], schema)
+    found = []
+    for change in difference(read, k)[0]:
+        size = int(read.tables[-1].sizes[change.newer])
+        old = int(read.tables[-2].sizes[change.older])
+        values = change.disclosed(k)
+        if not values or 2 * (size - len(change.added)) < max(size, old):
+            continue
+        for verb, keys in (("joined", change.added), ("left", change.removed)):
+            learned = tuple(key for key in keys if key in values)
+            if not learned:
+                continue
+            texts = tuple(", ".join("missing" if v is None else v for v in key) for key in learned)
+            when = f"in release {number}" if verb == "joined" else f"after release {number - 1}"
+            sentence = (
+                f"Comparing releases {number - 1} and {number} gives away that the {_count(len(learned))} that {verb} the class "
+                f"({read.tables[-1].show(change.newer)}) {when} {'has' if len(learned) == 1 else 'have'} "
+                f"{' and '.join(names)} = {'; '.join(texts)}."
+            )
+            attribute = names[0] if len(names) == 1 else None
+            found.append(Finding("difference", number, attribute, len(learned), texts, sentence))
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a guard costs: means a release; the loss is ncp a row and quasi-identifier, `last_loss` that of the newest."""
+
+    guard: str
+    releases: int
+    shown: float
+    insertions_waiting: float
+    deletions_waiting: float
+    updates_waiting: float
+    counterfeits: float
+    loss: float
+    last_loss: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def costs(lines: Sequence[Mapping[str, Any]]) -> list[Cost]:
+    """What each guard cost, in the order they were used; lines are those of `Store.history`, or of `line`."""
+    result = []
+    for guard in dict.fromkeys(line["guard"] for line in lines):
+        own = [line for line in lines if line["guard"] == guard]
+        mean = {name: float(np.mean([line[name] for line in own])) for name in COUNTED}
+        result.append(
+            Cost(
+                guard=str(guard),
+                releases=len(own),
+                shown=mean["records"],
+                insertions_waiting=mean["waiting_insertions"],
+                deletions_waiting=mean["waiting_deletions"],
+                updates_waiting=mean["waiting_updates"],
+                counterfeits=mean["counterfeits"],
+                loss=mean["ncp"],
+                last_loss=float(own[-1]["ncp"]),
+            )
+        )
+    return result
+
+
+def line(guard: str, plan: Plan, schema: Schema) -> dict[str, Any]:
+    """What a planned release costs, in the words of `Store.history`."""
+    data = Microdata.from_frame(plan.shown.frame, columns_of(plan.shown.frame, schema))
+    partition, space = Partition.compact(plan.shown.classes), data.space("ncp")
+    units = space.unit(space.states(data.codes, partition.order, partition.starts))
+    return {
+        "guard": guard,
+        "records": data.n,
+        **{f"waiting_{name}": count for name, count in plan.waiting.items()},
+        "counterfeits": plan.counterfeits,
+        "ncp": float(units @ partition.sizes) / (data.n * float(space.weights.sum())),
+    }

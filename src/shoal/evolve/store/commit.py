@@ -1,0 +1,408 @@
+"""How a batch is written: keys are found, the classes follow, and what is needed to take it back is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+
+from shoal.errors import InputError
+from shoal.evolve.i3m.classes import Batch, Classes, Numbers
+from shoal.evolve.store import tables
+from shoal.evolve.store.batch_input import Rows, widened
+from shoal.evolve.store.live import Live, State
+from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch did. `applied` is false when its id had been applied before, or nothing in it was new.
+
+    `advice` says when the table should be anonymized anew, and why.
+    """
+
+    version: int
+    batch: str | None
+    applied: bool = True
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    moved: int = 0
+    records: int = 0
+    classes: int = 0
+    loss: float = 0.0
+    advice: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A batch whose keys have been found: `old` are the rows of the records to update, `delete` of those to delete."""
+
+    insert: Rows
+    update: Rows
+    old: list[Any]
+    delete: list[Any]
+    unchanged: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether it changes nothing."""
+        return not (self.insert.keys or self.update.keys or self.delete)
+
+    @property
+    def brought(self) -> pl.DataFrame:
+        """All records that come with the batch."""
+        return pl.concat([self.update.frame, self.insert.frame], how="vertical_relaxed")
+
+
+def version_of(connection: sa.Connection, batch: str) -> int | None:
+    """The version that a batch made, if it was applied."""
+    query = sa.select(tables.batches.c.version).where(tables.batches.c.id == batch)
+    return connection.execute(query).scalar()
+
+
+def mark_of(connection: sa.Connection, feed: tuple[str, str] | None) -> tuple[str, str] | None:
+    """How far the feed of this name has been read; None when never, or when there is no feed."""
+    if feed is None:
+        return None
+    found = connection.execute(sa.select(tables.feeds.c.mark).where(tables.feeds.c.name == feed[0])).scalar()
+    return None if found is None else (feed[0], found)
+
+
+def planned(
+    connection: sa.Connection, settings: Settings, state: State, given: Mapping[str, Rows], leaving: list[str]
+) -> Plan:
+    """Find the keys of a batch in the store; refuses those that should not be there, and those that should."""
+    wanted = [key for rows in given.values() for key in rows.keys] + leaving
+    _require_once(wanted, settings.key)
+    found: dict[str, Any] = {}
+    for part in tables.chunks(wanted):
+        query = sa.select(tables.records).where(tables.records.c.key.in_(part))
+        found.update({row.key: row for row in connection.execute(query)})
+    for row, key in enumerate(given["insert"].keys if "insert" in given else []):
+        if key in found:
+            raise InputError(
+                f"Column '{settings.key}', record {row + 1} of the batch: key '{key}' is in the store already; update it, or "
+                "leave it out."
+            )
+    for keys in (given["update"].keys if "update" in given else [], leaving):
+        for row, key in enumerate(keys):
+            if key not in found:
+                raise InputError(
+                    f"Column '{settings.key}', record {row + 1} of the batch: key '{key}' is not in the store; insert it, or "
+                    "leave it out."
+                )
+    coming = [given[name] for name in ("insert", "upsert") if name in given]
+    changing = [given[name] for name in ("update", "upsert") if name in given]
+    new = [rows.take([i for i, key in enumerate(rows.keys) if key not in found]) for rows in coming]
+    old = [rows.take([i for i, key in enumerate(rows.keys) if key in found]) for rows in changing]
+    altered = [rows.take(_altered(rows, found, state)) for rows in old]
+    update = _together(altered, state)
+    return Plan(
+        insert=_together(new, state),
+        update=update,
+        old=[found[key] for key in update.keys],
+        delete=[found[key] for key in leaving],
+        unchanged=sum(len(rows.keys) for rows in old) - len(update.keys),
+    )
+
+
+def commit(
+    connection: sa.Connection,
+    settings: Settings,
+    live: Live,
+    state: State,
+    plan: Plan,
+    batch: str | None,
+    mark: tuple[str, str] | None,
+) -> Applied:
+    """Apply a batch to the classes and write it; the caller commits."""
+    classes, version = live.classes, state.version + 1
+    numbers, labels = classes.records, classes.labels
+    fresh = live.learn(plan.brought)
+    coming = np.arange(state.next_record, state.next_record + len(plan.insert.keys))
+    update_codes, update_secrets = live.books.codes(plan.update.frame)
+    insert_codes, insert_secrets = live.books.codes(plan.insert.frame)
+    change = classes.apply(
+        delete=[row.number for row in plan.delete],
+        update=Batch(update_codes, update_secrets, [row.number for row in plan.old]),
+        insert=Batch(insert_codes, insert_secrets, coming.tolist()),
+    )
+    live.next_version = version
+    moved = np.union1d(change.moved, _refined(classes, change.touched, settings))
+    moved = np.setdiff1d(moved, np.concatenate([change.inserted, change.updated]))
+    where = Whereabouts(classes)
+    was = labels[np.searchsorted(numbers, moved)]
+    elsewhere = where.of(moved) != was
+    moved, was = moved[elsewhere], was[elsewhere]
+
+    _write_journal(connection, plan, coming, moved, was)
+    _write_records(connection, where, plan, coming, version)
+    _write_classes(connection, where, moved, version)
+    if fresh:
+        connection.execute(tables.values.insert(), [{**row, "version": version} for row in fresh])
+    before = {"baseline": state.baseline, "changed": state.changed, "types": state.types}
+    if mark is not None:
+        before["feed"], before["mark"] = mark[0], _write_mark(connection, mark, version)
+    counts = {
+        "inserted": len(plan.insert.keys),
+        "updated": len(plan.update.keys),
+        "deleted": len(plan.delete),
+        "unchanged": plan.unchanged,
+        "moved": len(moved),
+    }
+    write_batch_row(connection, version, "batch", counts, batch)
+    _write_state(
+        connection,
+        state,
+        next_record=state.next_record + len(coming),
+        next_class=classes.next_class,
+        baseline=classes.baseline,
+        changed=classes.changed,
+        types=json.dumps(widened(state.types, plan.brought)),
+        before=json.dumps(before),
+    )
+    return _told(version, batch, classes, counts)
+
+
+def adopt(connection: sa.Connection, live: Live, state: State, labels: Any) -> Applied:
+    """Give the records the classes of a full run."""
+    live.next_version = version = state.version + 1
+    change = live.classes.adopt(labels)
+    _write_classes(connection, Whereabouts(live.classes), change.moved, version)
+    connection.execute(tables.journal.delete())
+    write_batch_row(connection, version, "renewal", {"moved": len(change.moved)})
+    _write_state(
+        connection,
+        state,
+        next_class=live.classes.next_class,
+        baseline=live.classes.baseline,
+        changed=live.classes.changed,
+        before=None,
+    )
+    return _told(version, None, live.classes, {"moved": len(change.moved)})
+
+
+def take_back(connection: sa.Connection, state: State) -> Applied:
+    """Undo the last batch from the journal."""
+    last = connection.execute(sa.select(tables.batches).where(tables.batches.c.version == state.version)).one()
+    if state.before is None:
+        raise InputError(
+            f"There is nothing to undo: the last change was a {last.kind} (version {state.version}), and only the last batch "
+            "can be taken back."
+        )
+    version, before = state.version + 1, state.before
+    rows: dict[str, list[Any]] = {"inserted": [], "deleted": [], "updated": [], "moved": []}
+    for row in connection.execute(sa.select(tables.journal)):
+        rows[row.action].append(row)
+    _remove(connection, [row.number for row in rows["inserted"]], version)
+    back = [row.number for row in rows["deleted"]]
+    for part in tables.chunks(back):
+        connection.execute(tables.gone.delete().where(tables.gone.c.number.in_(part)))
+    _many(connection, tables.records.insert(), [_whole(row, version) for row in rows["deleted"]])
+    target = tables.records.c
+    change = tables.records.update().where(target.number == sa.bindparam("at"))
+    _many(
+        connection,
+        change.values({"class": sa.bindparam("to"), "content": sa.bindparam("text"), "version": version}),
+        [{"at": row.number, "to": row._mapping["class"], "text": row.content} for row in rows["updated"]],
+    )
+    _many(
+        connection,
+        change.values({"class": sa.bindparam("to"), "version": version}),
+        [{"at": row.number, "to": row._mapping["class"]} for row in rows["moved"]],
+    )
+    connection.execute(tables.values.delete().where(tables.values.c.version == state.version))
+    if "feed" in before:
+        feed = tables.feeds.c.name == before["feed"]
+        connection.execute(tables.feeds.delete().where(feed))
+        if before["mark"] is not None:
+            connection.execute(
+                tables.feeds.insert(), {"name": before["feed"], "mark": before["mark"], "version": version}
+            )
+    connection.execute(tables.journal.delete())
+    connection.execute(
+        tables.batches.update().where(tables.batches.c.version == state.version).values(id=None, undone=last.id or "")
+    )
+    counts: dict[str, Any] = {"inserted": len(back), "deleted": len(rows["inserted"]), "updated": len(rows["updated"])}
+    counts["moved"] = len(rows["moved"])
+    write_batch_row(connection, version, "undo", counts)
+    _write_state(
+        connection,
+        state,
+        baseline=before["baseline"],
+        changed=before["changed"],
+        types=json.dumps(before["types"]),
+        before=None,
+    )
+    there = connection.execute(
+        sa.select(sa.func.count(), sa.func.count(sa.distinct(target["class"]))).select_from(tables.records)
+    ).one()
+    return replace(Applied(version, last.id, records=there[0], classes=there[1]), **counts)
+
+
+def _refined(classes: Classes, touched: Numbers, settings: Settings) -> Numbers:
+    """Search among the classes that changed, as hard as the store was told; gives the records that moved."""
+    if settings.refine is False:
+        return np.zeros(0, dtype=np.int64)
+    first = classes.optimize(touched)
+    if settings.refine is True or settings.refine == "fast":
+        return first.moved
+    left = np.setdiff1d(np.union1d(touched, first.touched), first.dissolved)
+    effort: Literal["fast"] | float = "fast" if isinstance(settings.refine, str) else float(settings.refine)
+    return np.union1d(first.moved, classes.refine(left, effort=effort, seed=settings.seed).moved)
+
+
+class Whereabouts:
+    """Where each record is after a step."""
+
+    def __init__(self, classes: Classes) -> None:
+        self.numbers, self.labels = classes.records, classes.labels
+
+    def of(self, records: Numbers) -> Numbers:
+        """The classes of these records."""
+        return np.asarray(self.labels[np.searchsorted(self.numbers, records)])
+
+
+def write_batch_row(
+    connection: sa.Connection, version: int, kind: str, counts: Mapping[str, int], batch: str | None = None
+) -> None:
+    """Remember a change."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    row = {"version": version, "id": batch, "kind": kind, "counts": json.dumps(dict(counts)), "at": now}
+    connection.execute(tables.batches.insert(), row)
+
+
+def _require_once(keys: Sequence[str], column: str) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise InputError(
+                f"Column '{column}': key '{key}' is named twice in one batch; do one thing with it at a time."
+            )
+        seen.add(key)
+
+
+def _altered(rows: Rows, found: Mapping[str, Any], state: State) -> list[int]:
+    """Those whose values differ from the stored ones, however these were written."""
+    stored = encode_rows(decode_rows([found[key].content for key in rows.keys], state.types))
+    return [i for i, (new, old) in enumerate(zip(encode_rows(rows.frame), stored, strict=True)) if new != old]
+
+
+def _together(parts: list[Rows], state: State) -> Rows:
+    """Rows of several sources; where there are none, they have the columns of the store all the same."""
+    frame = pl.concat([decode_rows([], state.types), *(rows.frame for rows in parts)], how="vertical_relaxed")
+    return Rows([key for rows in parts for key in rows.keys], frame)
+
+
+def _write_journal(connection: sa.Connection, plan: Plan, coming: Numbers, moved: Numbers, was: Numbers) -> None:
+    connection.execute(tables.journal.delete())
+    rows = [
+        {"number": number, "action": "inserted", "key": None, "class": None, "content": None}
+        for number in coming.tolist()
+    ]
+    for action, images in (("updated", plan.old), ("deleted", plan.delete)):
+        rows += [{**_whole(row), "action": action} for row in images]
+    rows += [
+        {"number": number, "action": "moved", "key": None, "class": label, "content": None}
+        for number, label in zip(moved.tolist(), was.tolist(), strict=True)
+    ]
+    _many(connection, tables.journal.insert(), rows)
+
+
+def _write_records(connection: sa.Connection, where: Whereabouts, plan: Plan, coming: Numbers, version: int) -> None:
+    _remove(connection, [row.number for row in plan.delete], version)
+    changed = np.array([row.number for row in plan.old], dtype=np.int64)
+    _many(
+        connection,
+        tables.records.update()
+        .where(tables.records.c.number == sa.bindparam("at"))
+        .values({"class": sa.bindparam("to"), "content": sa.bindparam("text"), "version": version}),
+        [
+            {"at": number, "to": label, "text": text}
+            for number, label, text in zip(
+                changed.tolist(), where.of(changed).tolist(), encode_rows(plan.update.frame), strict=True
+            )
+        ],
+    )
+    _many(
+        connection,
+        tables.records.insert(),
+        [
+            {"number": number, "key": key, "class": label, "content": text, "version": version}
+            for number, key, label, text in zip(
+                coming.tolist(),
+                plan.insert.keys,
+                where.of(coming).tolist(),
+                encode_rows(plan.insert.frame),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _write_classes(connection: sa.Connection, where: Whereabouts, moved: Numbers, version: int) -> None:
+    _many(
+        connection,
+        tables.records.update()
+        .where(tables.records.c.number == sa.bindparam("at"))
+        .values({"class": sa.bindparam("to"), "version": version}),
+        [{"at": at, "to": to} for at, to in zip(moved.tolist(), where.of(moved).tolist(), strict=True)],
+    )
+
+
+def _remove(connection: sa.Connection, numbers: list[int], version: int) -> None:
+    for part in tables.chunks(numbers):
+        connection.execute(tables.records.delete().where(tables.records.c.number.in_(part)))
+    _many(connection, tables.gone.insert(), [{"number": number, "version": version} for number in numbers])
+
+
+def _write_mark(connection: sa.Connection, mark: tuple[str, str], version: int) -> str | None:
+    """Remember how far a feed was read; gives how far it had been read before."""
+    was = mark_of(connection, mark)
+    connection.execute(tables.feeds.delete().where(tables.feeds.c.name == mark[0]))
+    connection.execute(tables.feeds.insert(), {"name": mark[0], "mark": mark[1], "version": version})
+    return None if was is None else was[1]
+
+
+def _write_state(connection: sa.Connection, state: State, **more: Any) -> None:
+    done = connection.execute(
+        tables.state.update().where(tables.state.c.version == state.version).values(version=state.version + 1, **more)
+    )
+    if done.rowcount != 1:
+        raise InputError(
+            "Another process changed the store at the same moment; nothing was done: give the batch again."
+        )
+
+
+def _whole(row: Any, version: int | None = None) -> dict[str, Any]:
+    image = {"number": row.number, "key": row.key, "class": row._mapping["class"], "content": row.content}
+    return image if version is None else {**image, "version": version}
+
+
+def _many(connection: sa.Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(statement, list(rows))
+
+
+def _told(version: int, batch: str | None, classes: Classes, counts: Mapping[str, Any]) -> Applied:
+    applied = Applied(
+        version,
+        batch,
+        records=classes.n,
+        classes=len(classes.numbers),
+        loss=classes.nil,
+        advice=classes.needs_full_run(),
+    )
+    return replace(applied, **counts)

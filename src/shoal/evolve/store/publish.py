@@ -1,0 +1,338 @@
+"""Releases of a store: planned by a guard, masked, verified, audited against all earlier ones, written and remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+
+from shoal.errors import InputError, InternalError, ShoalError, VerificationError
+from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
+from shoal.evolve.store import tables
+from shoal.evolve.store.database import Database
+from shoal.evolve.store.live import read_records, read_state
+from shoal.evolve.store.settings import Settings, decode_rows
+from shoal.io.atomic import atomic_paths
+from shoal.io.files import check_writable_format, write_table_to
+from shoal.measures.loss import measure
+from shoal.microdata import Microdata
+from shoal.partition import Partition
+from shoal.release import Release, file_digest, fingerprint, manifest, manifest_path, mask
+from shoal.road import published_classes
+from shoal.verifier import verify
+
+if TYPE_CHECKING:
+    from shoal.algorithms import Progress
+    from shoal.evolve.releases.history import Audit
+
+RECORD, CLASS = "__record", "__class"
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A release of a store: its number, the version it shows, and the rows that wait for a later one."""
+
+    number: int
+    version: int
+    release: Release = field(repr=False)
+    audit: Audit = field(repr=False)
+    waiting: dict[str, int]
+    counterfeits: int
+    path: Path | None = None
+
+    @property
+    def masked(self) -> pl.DataFrame:
+        """The published table."""
+        return self.release.masked
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Where it came from and what was proved."""
+        return dict(self.release.manifest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"output": None if self.path is None else str(self.path), **self.manifest}
+
+
+def publish(
+    database: Database,
+    settings: Settings,
+    path: str | Path | None,
+    *,
+    allow_exposure: bool,
+    force: bool,
+    progress: Progress | None,
+) -> Published:
+    """Make the next release. The store is held only while it is written down."""
+    target = None if path is None else Path(path)
+    if target is not None:
+        check_writable_format(target)
+    with database.reading() as connection:
+        state = read_state(connection)
+        numbers, labels, frame = read_records(connection, state)
+        table = Table(numbers, frame, labels)
+        earlier = earlier_releases(connection, table.frame)
+    number = earlier[-1].number + 1 if earlier else 1
+    plan = plan_release(
+        settings.guard,
+        table,
+        earlier[-1].shown if earlier else None,
+        settings.schema,
+        settings.policy,
+        m=settings.m,
+        objective=settings.objective,
+        seed=settings.seed,
+        progress=progress,
+        next_class=max([state.next_class, *(one.next_class for one in earlier)]),
+        earlier=[one.shown for one in earlier[:-1]],
+    )
+    release = _masked(plan, settings)
+    told_by = [*earlier, Earlier(number, release.masked, plan.shown)]
+    found = _audited(told_by, settings, newest_only=True)
+    if found.exposed and not allow_exposure:
+        raise VerificationError(
+            f"Release {number} was refused, because comparing it with the earlier ones exposes somebody: "
+            f"{_first(found)} Use the guard batching or m-invariance, wait for more changes, or release all the same "
+            "with allow_exposure."
+        )
+    content = _bytes(release.masked)
+    told = {
+        **release.manifest,
+        "release": number,
+        "store_version": state.version,
+        "guard": settings.guard,
+        "m": settings.m,
+        "waiting": dict(plan.waiting),
+        "counterfeits": plan.counterfeits,
+        "counterfeits_by_class": _counterfeits(plan, settings) if plan.counterfeits else [],
+        "exposed": bool(found.exposed),
+        "table_sha256": hashlib.sha256(content).hexdigest(),
+    }
+    if target is None:
+        _remember(database, number, state.version, told, content, plan)
+    else:
+        remembered = False
+        try:
+            with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
+                write_table_to(release.masked, table_file, target)
+                told["output_sha256"] = file_digest(table_file)
+                manifest_file.write_text(_text(told), encoding="utf-8")
+                # What was published must be known to the store; a file that is missing can be written again.
+                _remember(database, number, state.version, told, content, plan)
+                remembered = True
+        except (ShoalError, OSError) as problem:
+            if not remembered:
+                raise
+            raise InputError(
+                f"Release {number} is in the store and its file is not there ({problem}); write it with shoal store release "
+                f"--again {number}."
+            ) from None
+    final = Release(
+        release.masked,
+        settings.policy,
+        release.evidence,
+        release.measures,
+        told,
+        release.data,
+        release.partition,
+    )
+    return Published(number, state.version, final, found, dict(plan.waiting), plan.counterfeits, target)
+
+
+def export(database: Database, number: int, path: str | Path, *, force: bool) -> Path:
+    """Write a release that was made before."""
+    target = Path(path)
+    check_writable_format(target)
+    with database.reading() as connection:
+        row = connection.execute(sa.select(tables.releases).where(tables.releases.c.number == number)).one_or_none()
+    if row is None:
+        raise InputError(f"The store has no release {number}; see shoal store history.")
+    with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
+        write_table_to(pl.read_ipc(io.BytesIO(row.masked)), table_file, target)
+        told = {**json.loads(row.manifest), "output_sha256": file_digest(table_file)}
+        manifest_file.write_text(_text(told), encoding="utf-8")
+    return target
+
+
+def history(database: Database) -> list[dict[str, Any]]:
+    """One line a release, oldest first."""
+    table = tables.releases.c
+    with database.reading() as connection:
+        query = sa.select(table.number, table.version, table.manifest, table.at).order_by(table.number)
+        rows = connection.execute(query).all()
+    found = []
+    for row in rows:
+        told = json.loads(row.manifest)
+        shown = {name: told["measures"][name] for name in ("classes", "smallest_class", "ncp", "il", "nil")}
+        found.append(
+            {
+                "release": row.number,
+                "version": row.version,
+                "at": row.at,
+                "guard": told["guard"],
+                "records": told["evidence"]["records"],
+                **shown,
+                "waiting": sum(told["waiting"].values()),
+                **{f"waiting_{name}": count for name, count in told["waiting"].items()},
+                "counterfeits": told["counterfeits"],
+                "exposed": told["exposed"],
+            }
+        )
+    return found
+
+
+def audit_all(database: Database, settings: Settings) -> Audit:
+    """All releases against each other."""
+    with database.reading() as connection:
+        state = read_state(connection)
+        earlier = earlier_releases(connection, decode_rows([], state.types))
+    if not earlier:
+        raise InputError("The store has no releases yet; make one with shoal store release.")
+    return _audited(earlier, settings, newest_only=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A release that was made, and the rows behind it."""
+
+    number: int
+    masked: pl.DataFrame
+    shown: Shown
+
+    @property
+    def next_class(self) -> int:
+        """Above all its class numbers."""
+        return int(self.shown.classes.max(initial=-1)) + 1
+
+
+def earlier_releases(connection: sa.Connection, like: pl.DataFrame) -> list[Earlier]:
+    """All releases, oldest first, their rows in the types of a frame: whole numbers may have become numbers since."""
+    found = []
+    for row in connection.execute(sa.select(tables.releases).order_by(tables.releases.c.number)):
+        rows = pl.read_ipc(io.BytesIO(row.shown))
+        values = rows.drop(RECORD, CLASS).cast(dict(like.schema))  # type: ignore[arg-type]
+        shown = Shown(rows[RECORD].to_numpy(), rows[CLASS].to_numpy(), values)
+        found.append(Earlier(row.number, pl.read_ipc(io.BytesIO(row.masked)), shown))
+    return found
+
+
+def _masked(plan: Plan, settings: Settings) -> Release:
+    """Mask what the guard lets through, and verify it."""
+    frame = plan.shown.frame
+    for name in (*settings.schema.named("quasi"), *settings.schema.named("sensitive")):
+        if frame[name].null_count() == frame.height:
+            raise InputError(
+                f"Column '{name}' has no value left in any record that would be shown; undo the batch that took the last ones "
+                "(shoal store undo), bring records that have values, or create a store without the column."
+            )
+    data = Microdata.from_frame(frame, settings.schema)
+    rules = data.rules(settings.policy)
+    partition = Partition.compact(plan.shown.classes)
+    partition, states = published_classes(data, partition, rules, data.space(settings.objective))
+    secret = fingerprint(data.frame)
+    masked = mask(
+        data,
+        partition,
+        states,
+        recode="generalize",
+        intervals=settings.intervals,
+        drop_suppressed=False,
+        shuffle_seed=settings.seed if settings.order == "shuffle" else None,
+        secret=secret,
+    )
+    evidence = verify(masked, settings.policy, settings.schema)
+    if not evidence.passed:
+        try:
+            evidence.require()
+        except VerificationError as problem:
+            raise InternalError(f"a release failed verification, nothing was released. {problem}") from None
+    measures = measure(data, partition, rules.k, states)
+    how = {
+        "algorithm": settings.algorithm,
+        "objective": settings.objective,
+        "refine": settings.refine,
+        "seed": settings.seed,
+        "recode": "generalize",
+        "intervals": settings.intervals,
+        "order": settings.order,
+        "options": dict(settings.options),
+    }
+    told = manifest(data, settings.policy, evidence, measures, how, {}, secret)
+    told["roles"] = {**dict.fromkeys(settings.ignored, "identifier"), **told["roles"]}
+    return Release(masked, settings.policy, evidence, measures, told, data, partition)
+
+
+def _audited(releases: list[Earlier], settings: Settings, *, newest_only: bool) -> Audit:
+    from shoal.evolve.releases.history import audit
+
+    return audit(
+        [one.masked for one in releases],
+        settings.schema,
+        settings.policy,
+        shown=[one.shown for one in releases],
+        newest_only=newest_only,
+    )
+
+
+def _first(found: Audit) -> str:
+    shown = str(found.findings[0]) if found.findings else "an attack succeeds."
+    more = f" (and {len(found.findings) - 1} more findings)" if len(found.findings) > 1 else ""
+    return f"{shown.rstrip('.')}{more}."
+
+
+def _counterfeits(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
+    """How many rows of a class nobody is behind; the reader must know (SPEC §4.19)."""
+    data = Microdata.from_frame(plan.shown.frame, settings.schema)
+    partition = Partition.compact(plan.shown.classes)
+    partition, states = published_classes(data, partition, data.rules(settings.policy), data.space(settings.objective))
+    texts = data.space(settings.objective).publish(states)
+    forged = np.bincount(partition.labels[plan.shown.records < 0], minlength=partition.classes)
+    return [
+        {
+            "class": {name: column[c] for name, column in zip(data.quasi, texts, strict=True)},
+            "counterfeits": int(forged[c]),
+        }
+        for c in np.flatnonzero(forged).tolist()
+    ]
+
+
+def _remember(database: Database, number: int, version: int, told: dict[str, Any], content: bytes, plan: Plan) -> None:
+    """Write the release down with the rows behind it, which later ones are planned by and audited against."""
+    shown = plan.shown.frame.with_columns(
+        pl.Series(RECORD, plan.shown.records, dtype=pl.Int64), pl.Series(CLASS, plan.shown.classes, dtype=pl.Int64)
+    )
+    with database.writing() as connection:
+        read_state(connection, lock=True)
+        last = connection.execute(sa.select(sa.func.max(tables.releases.c.number))).scalar() or 0
+        if last + 1 != number:
+            raise InputError("Another process made a release at the same moment; nothing was released: try again.")
+        connection.execute(
+            tables.releases.insert(),
+            {
+                "number": number,
+                "version": version,
+                "manifest": json.dumps(told, ensure_ascii=False, sort_keys=True),
+                "masked": content,
+                "shown": _bytes(shown),
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
+        )
+
+
+def _bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_ipc(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _text(told: dict[str, Any]) -> str:
+    return json.dumps(told, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -1,0 +1,405 @@
+"""`shoal.Store`: a table that is kept anonymized while people are admitted, discharged and corrected.
+
+A batch is one transaction, applied once however often it is given. After every commit each record is in one class and
+every class satisfies the policy. Whoever holds the store holds the secrets; whoever holds the releases does not.
+
+>>> import polars as pl, shoal, tempfile
+>>> people = pl.DataFrame({"id": range(8), "age": [21, 22, 40, 41, 25, 44, 60, 62]})
+>>> url = f"sqlite:///{tempfile.mkdtemp()}/registry.db"
+>>> schema = {"age": {"role": "quasi"}}
+>>> store = shoal.Store.create(url, people, shoal.KAnonymity(2), key="id", schema=schema, algorithm="mondrian")
+>>> store.insert(pl.DataFrame({"id": [8, 9], "age": [23, 61]}), batch="monday").records
+10
+>>> store.insert(pl.DataFrame({"id": [8, 9], "age": [23, 61]}), batch="monday").applied
+False
+>>> store.delete([0]).deleted, store.check().passed
+(1, True)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from shoal.algorithms import Progress, run
+from shoal.errors import ConfigError, InputError, UnsupportedError, did_you_mean
+from shoal.evolve.i3m.classes import Classes
+from shoal.evolve.releases.guards import Guard
+from shoal.evolve.store import tables
+from shoal.evolve.store.batch_input import read_keys, read_rows
+from shoal.evolve.store.codebook import Books, settled
+from shoal.evolve.store.commit import Applied, adopt, commit, mark_of, planned, take_back, version_of, write_batch_row
+from shoal.evolve.store.database import PATIENCE, Database
+from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
+from shoal.evolve.store.settings import Settings, decode_rows, encode_rows, type_names
+from shoal.io.frames import to_polars
+from shoal.microdata import Microdata
+from shoal.models import Model
+from shoal.partition import Partition
+from shoal.policy import Policy
+from shoal.refine import Effort, refined
+from shoal.schema import Attribute, Configuration, Schema, read_schema
+from shoal.space import Measure
+
+if TYPE_CHECKING:
+    from shoal.evolve.releases.history import Audit
+    from shoal.evolve.store.examine import Examination
+    from shoal.evolve.store.publish import Published
+
+
+class Store:
+    """An anonymized table that changes, in a database. Make one with `create`, come back to it with `open`."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database, self.settings = database, settings
+        self._live: Live | None = None
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        data: Any,
+        policy: Policy | Model,
+        *,
+        key: str,
+        schema: Schema | Configuration | Mapping[str, Any] | str | Path | None = None,
+        algorithm: str = "auto",
+        objective: Measure = "ncp",
+        refine: Effort = True,
+        seed: int = 0,
+        guard: Guard = "batching",
+        m: int | None = None,
+        progress: Progress | None = None,
+        patience: float = PATIENCE,
+        **more: Any,
+    ) -> Store:
+        """Anonymize a table and keep it: `data` is a Microdata, or a frame with its schema. All or nothing.
+
+        The key column names each record in later batches and is never published; other identifiers are not kept. After a batch
+        `refine` is about the classes that it changed: IL_Optimization (004, §4), and with "thorough" or seconds a box search.
+        """
+        database = Database(url, patience)
+        if database.path is None or database.path.exists():  # say no before the work, not after it
+            with database.reading() as connection:
+                tables.require_none(connection, database.name)
+        policy = policy if isinstance(policy, Policy) else Policy((policy,))
+        frame, declared = _table_and_schema(data, schema, key)
+        kept = [name for name, attribute in declared.attributes.items() if attribute.role != "identifier"]
+        plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder)
+        table = Microdata.from_frame(frame.select(kept), plain, missing=more.get("missing", "category"))
+        settings = Settings(
+            key=key,
+            schema=settled(plain, table.frame),
+            policy=policy,
+            ignored=tuple(declared.named("identifier")),
+            algorithm=algorithm,
+            objective=objective,
+            refine=refine,
+            seed=seed,
+            guard=guard,
+            m=m,
+            **more,
+        )
+        keys = read_keys(frame.select(key), settings)
+        books = Books(settings.schema, policy).learn(table.frame)
+        codes, secrets = books.codes(table.frame)
+        labels = _full_run(_encoded(books, table.frame, codes, secrets), settings, progress)
+        classes = Classes(books.space(objective), codes, labels, books.bind, secrets)
+        made = database.create_file()
+        try:
+            with database.writing() as connection:
+                tables.require_none(connection, database.name)
+                _write_new(connection, settings, table.frame, keys, books, classes)
+        except BaseException:
+            if made:
+                database.remove_file()
+            raise
+        store = cls(database, settings)
+        store._live = Live(1, books, classes)
+        return store
+
+    @classmethod
+    def open(cls, url: str, *, patience: float = PATIENCE) -> Store:
+        """A store that is there; one of an older layout is brought to the present one."""
+        database = Database(url, patience)
+        database.require_file()
+        with database.reading() as connection:
+            old = tables.require_layout(tables.layout_of(connection), database.name)
+        if old:
+            with database.writing() as connection:
+                tables.migrate(connection, database.name)
+        with database.reading() as connection:
+            text = connection.execute(sa.select(tables.meta.c.value).where(tables.meta.c.name == "settings")).scalar()
+        return cls(database, Settings.from_json(str(text)))
+
+    def close(self) -> None:
+        """Forget what is in memory; everything else is in the database."""
+        self._live = None
+        self._database.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def insert(self, source: Any, *, batch: str | None = None) -> Applied:
+        """New records, from a frame or a file; their keys must not be in the store."""
+        return self.apply(insert=source, batch=batch)
+
+    def update(self, source: Any, *, batch: str | None = None) -> Applied:
+        """New values of records that are in the store, from a frame or a file with all columns."""
+        return self.apply(update=source, batch=batch)
+
+    def delete(self, keys: Any, *, batch: str | None = None) -> Applied:
+        """Remove records by their keys: a list, or a frame or file with the key column."""
+        return self.apply(delete=keys, batch=batch)
+
+    def upsert(self, source: Any, *, batch: str | None = None) -> Applied:
+        """Records whose keys are known are updated, the others are inserted."""
+        return self.apply(upsert=source, batch=batch)
+
+    def apply(
+        self,
+        *,
+        insert: Any = None,
+        update: Any = None,
+        delete: Any = None,
+        upsert: Any = None,
+        batch: str | None = None,
+        mark: tuple[str, str] | None = None,
+    ) -> Applied:
+        """Insertions, updates and deletions as one batch: all of it or nothing. `mark` is how far a feed was read."""
+        if insert is None and update is None and delete is None and upsert is None:
+            raise InputError("The batch is empty; give records to insert or update, or keys to delete.")
+        types = self._types()
+        given = {
+            name: read_rows(source, self.settings, types)
+            for name, source in (("insert", insert), ("update", update), ("upsert", upsert))
+            if source is not None
+        }
+        leaving = [] if delete is None else read_keys(delete, self.settings)
+        with self._changing() as (connection, state):
+            done = None if batch is None else version_of(connection, batch)
+            if done is not None:
+                applied = Applied(done, batch, applied=False)
+            else:
+                plan = planned(connection, self.settings, state, given, leaving)
+                if plan.empty and batch is None and mark_of(connection, mark) == mark:
+                    applied = Applied(state.version, None, applied=False, unchanged=plan.unchanged)
+                else:
+                    live = self._load(connection, state)
+                    applied = commit(connection, self.settings, live, state, plan, batch, mark)
+        return applied
+
+    def undo(self) -> Applied:
+        """Take back the last batch; one level, and releases that were made of it stay."""
+        with self._changing() as (connection, state):
+            applied = take_back(connection, state)
+            self._live = None
+        return applied
+
+    def renew(self, *, progress: Progress | None = None) -> Applied:
+        """Anonymize the whole table anew and go on from there. The store is not held meanwhile; a change in it starts it over."""
+        for _ in range(5):
+            with self._database.reading() as connection:
+                state = read_state(connection)
+                live = self._load(connection, state)
+                _, _, frame = read_records(connection, state)
+            data = _encoded(live.books, frame, live.classes.codes, live.classes.sensitive)
+            labels = _full_run(data, self.settings, progress)
+            with self._changing() as (connection, now):
+                applied = adopt(connection, live, now, labels) if now.version == state.version else None
+            if applied is not None:
+                return applied
+        raise InputError(
+            "The store changed five times while it was being renewed; renew it when fewer batches come in."
+        )
+
+    def release(
+        self,
+        path: str | Path | None = None,
+        *,
+        guard: Guard | None = None,
+        m: int | None = None,
+        allow_exposure: bool = False,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Published:
+        """The next release: guarded, masked, verified, audited against all earlier ones, written and remembered.
+
+        It is refused when comparing it with the earlier ones would expose somebody, unless `allow_exposure`.
+        """
+        from shoal.evolve.store.publish import publish
+
+        chosen = guard or self.settings.guard
+        own = self.settings.m if chosen == self.settings.guard else None
+        settings = replace(self.settings, guard=chosen, m=own if m is None else m)
+        return publish(self._database, settings, path, allow_exposure=allow_exposure, force=force, progress=progress)
+
+    def export(self, number: int, path: str | Path, *, force: bool = False) -> Path:
+        """Write an earlier release again."""
+        from shoal.evolve.store.publish import export
+
+        return export(self._database, number, path, force=force)
+
+    def history(self) -> list[dict[str, Any]]:
+        """The releases so far, oldest first: number, version, records, classes, losses, waiting rows, counterfeits."""
+        from shoal.evolve.store.publish import history
+
+        return history(self._database)
+
+    def batches(self) -> list[dict[str, Any]]:
+        """The batches so far, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(tables.batches).order_by(tables.batches.c.version)).all()
+        return [
+            {"version": row.version, "batch": row.id, "kind": row.kind, "at": row.at, **json.loads(row.counts)}
+            | ({"undone": row.undone} if row.undone is not None else {})
+            for row in rows
+        ]
+
+    def audit(self) -> Audit:
+        """What comparing all releases with each other exposes."""
+        from shoal.evolve.store.publish import audit_all
+
+        return audit_all(self._database, self.settings)
+
+    def check(self) -> Examination:
+        """Prove it: every record in one class, the policy in every class, every release as its manifest says."""
+        from shoal.evolve.store.examine import examine
+
+        return examine(self._database, self.settings)
+
+    def records(self) -> pl.DataFrame:
+        """The table as it is now, with its keys."""
+        with self._database.reading() as connection:
+            state = read_state(connection)
+            rows = connection.execute(
+                sa.select(tables.records.c.key, tables.records.c.content).order_by(tables.records.c.number)
+            ).all()
+        frame = decode_rows([row.content for row in rows], state.types)
+        return frame.insert_column(0, pl.Series(self.settings.key, [row.key for row in rows], dtype=pl.String))
+
+    def keys(self) -> list[str]:
+        """The keys of all records, as text."""
+        with self._database.reading() as connection:
+            return list(connection.execute(sa.select(tables.records.c.key).order_by(tables.records.c.number)).scalars())
+
+    def mark(self, feed: str) -> str | None:
+        """How far a feed has been read."""
+        with self._database.reading() as connection:
+            found = mark_of(connection, (feed, ""))
+        return None if found is None else found[1]
+
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[sa.Connection, State]]:
+        """A transaction alone with the store; when it fails, what is in memory goes too, unless nothing was done to it."""
+        try:
+            with self._database.writing() as connection:
+                yield connection, read_state(connection, lock=True)
+        except BaseException:
+            if self._live is not None and self._live.next_version is not None:
+                self._live = None
+            raise
+        if self._live is not None and self._live.next_version is not None:
+            self._live.version, self._live.next_version = self._live.next_version, None
+
+    def _types(self) -> dict[str, str]:
+        with self._database.reading() as connection:
+            return read_state(connection).types
+
+    def _load(self, connection: sa.Connection, state: State) -> Live:
+        """The classes at this state, from memory as far as possible."""
+        live, self._live = self._live, None
+        if live is None:
+            live = load(connection, self.settings, state)
+        elif live.version != state.version:
+            live = follow(connection, self.settings, state, live)
+        self._live = live
+        return live
+
+
+def _table_and_schema(data: Any, schema: Any, key: str) -> tuple[pl.DataFrame, Schema]:
+    """The table, and the role of each of its columns; the key is an identifier."""
+    if isinstance(data, Microdata):
+        frame, declared = data.frame, data.schema
+    else:
+        if schema is None:
+            raise ConfigError("A frame needs a schema that says who each column is; give schema=.")
+        frame, _ = to_polars(data)
+        declared = read_schema(schema)
+    if key not in frame.columns:
+        raise InputError(f"The table has no column '{key}' to be the key; {did_you_mean(key, frame.columns)}")
+    given = declared.attributes.get(key)
+    if given is not None and given.role != "identifier":
+        raise ConfigError(
+            f"The key '{key}' has the role {given.role} and would be published; give it the role \"identifier\", or copy it "
+            "to a column of its own."
+        )
+    own = {key: Attribute(role="identifier")}  # type: ignore[call-arg]
+    return frame, Schema({**declared.attributes, **own}, declared.folder).resolve(frame.columns)
+
+
+def _encoded(books: Books, frame: pl.DataFrame, codes: Any, secrets: Any) -> Microdata:
+    """The table with the codes of the store."""
+    domains = books.space("ncp").domains
+    return Microdata(frame, books.schema, codes, domains, books.sensitive(secrets))
+
+
+def _full_run(data: Microdata, settings: Settings, progress: Progress | None) -> Any:
+    """Labels of the whole table, by the configured method."""
+    rules = settings.policy.bind(data.sensitive, data.n)
+    rules.require_feasible()
+    options = dict(settings.options)
+    if settings.algorithm == "auto":
+        options["refined"] = bool(settings.refine)
+    how: dict[str, Any] = {"objective": settings.objective, "seed": settings.seed, "progress": progress}
+    partition = run(settings.algorithm, data, rules, options=options, **how)
+    if partition.suppressed:
+        raise UnsupportedError(
+            f"{settings.algorithm} suppressed {partition.suppressed} records, and a store keeps all of them; choose an "
+            "algorithm that suppresses none."
+        )
+    # Levels belong to the first table; the classes go their own ways from here.
+    plain = Partition(partition.labels)
+    return refined(data, rules, plain, effort=settings.refine, **how).labels
+
+
+def _write_new(
+    connection: sa.Connection, settings: Settings, frame: pl.DataFrame, keys: list[str], books: Books, classes: Classes
+) -> None:
+    tables.create_tables(connection)
+    connection.execute(tables.meta.insert(), {"name": "settings", "value": settings.to_json()})
+    connection.execute(
+        tables.state.insert(),
+        {
+            "one": 1,
+            "version": 1,
+            "next_record": len(keys),
+            "next_class": classes.next_class,
+            "baseline": classes.baseline,
+            "changed": 0,
+            "types": json.dumps(type_names(frame)),
+        },
+    )
+    write_batch_row(connection, 1, "creation", {"inserted": len(keys)})
+    news = [{**row, "version": 1} for row in books.news(Books(settings.schema, settings.policy))]
+    if news:
+        connection.execute(tables.values.insert(), news)
+    rows = zip(range(len(keys)), keys, classes.labels.tolist(), encode_rows(frame), strict=True)
+    for part in tables.chunks(list(rows)):
+        connection.execute(
+            tables.records.insert(),
+            [{"number": n, "key": key, "class": c, "content": text, "version": 1} for n, key, c, text in part],
+        )
