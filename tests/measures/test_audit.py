@@ -10,7 +10,6 @@ import pytest
 from tests.measures.masking import masked_of, partition_of
 from tests.tables import ILLNESSES, random_table
 
-from shoal import verifier
 from shoal.models import MODELS
 from shoal.models.k_anonymity import KAnonymity
 from shoal.models.kpqr import KPQR
@@ -18,7 +17,7 @@ from shoal.models.l_diversity import LDiversity
 from shoal.models.personalized import Personalized
 from shoal.policy import Policy
 from shoal.schema import Schema, read_schema
-from shoal.verifier import Strength, audit, verify
+from shoal.verifier import Strength, audit, audited_column, judging, verify
 
 
 def example(seed: int) -> tuple[pl.DataFrame, Schema]:
@@ -64,7 +63,7 @@ def test_counting_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.Monke
     masked, schema = example(seed)
     policy = Policy((KAnonymity(3), LDiversity(2, variant="entropy"), KPQR(p=2, q=0.3, r=0.2)))
     whole, judged = audit(masked, schema, policy), verify(masked, policy, schema)
-    monkeypatch.setattr(verifier, "CELLS", 20)
+    monkeypatch.setattr(judging, "CELLS", 20)
     for one, other in zip(whole, audit(masked, schema, policy), strict=True):
         if one.settings.get("scope") == "literal":  # may not be told from pieces, and then says so
             assert np.isnan(other.strongest) or other.strongest == one.strongest
@@ -79,12 +78,12 @@ def test_no_piece_is_larger_than_the_limit() -> None:
     n = 6000
     masked = pl.DataFrame({"g": [f"c{i // 2}" for i in range(n)], "pay": np.arange(n) * 1.5})
     schema = read_schema({"g": {"role": "quasi"}, "pay": {"role": "sensitive"}})
-    column = verifier.audited_column(masked, "pay", schema)
+    column = audited_column(masked, "pay", schema)
     view = LDiversity(2).bind(column, n).view
     sizes = np.full(n // 2, 2)
     labels = np.repeat(np.arange(n // 2), 2)
-    cells = [counts.size for _, counts in verifier._pieces(view, labels, sizes)]
-    assert max(cells) <= verifier.CELLS < sum(cells)
+    cells = [counts.size for _, counts in judging._pieces(view, labels, sizes)]
+    assert max(cells) <= judging.CELLS < sum(cells)
     found = verify(masked, Policy((LDiversity(2),)), schema)
     assert found.passed and found.checks[0].strongest == 2
 

@@ -1,0 +1,111 @@
+"""What the verifier found, and how it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import VerificationError
+
+SHOWN = 5
+STARS = "*"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One class that fails one rule."""
+
+    rule: str
+    published: dict[str, Any]
+    size: int
+    deficit: float
+
+    def __str__(self) -> str:
+        values = ", ".join(
+            f"{name} = {'missing' if value is None else value}" for name, value in self.published.items()
+        )
+        records = "record" if self.size == 1 else "records"
+        starred = all(value == STARS for value in self.published.values())
+        what = "the class of suppressed records" if starred else "class"
+        return f"{what} ({values}) with {self.size} {records} fails {self.rule} by {self.deficit:.6g}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule on the whole table: does it hold, the strongest parameter that does, and who fails."""
+
+    rule: str
+    model: str
+    attribute: str | None
+    parameter: str
+    required: float
+    strongest: float
+    failing: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every class satisfies the rule."""
+        return self.failing == 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the verifier found."""
+
+    records: int
+    classes: int
+    smallest: int
+    largest: int
+    checks: tuple[Check, ...]
+    violations: tuple[Violation, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the table satisfies the policy."""
+        return all(check.holds for check in self.checks)
+
+    def require(self) -> Evidence:
+        """Itself, or an error that names the classes that fail."""
+        if self.passed:
+            return self
+        failing = sum(check.failing for check in self.checks)
+        first = "; ".join(str(violation) for violation in self.violations[:SHOWN])
+        raise VerificationError(
+            f"The table does not satisfy its policy: {failing} failing classes, among them {first}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "passed": self.passed,
+            "records": self.records,
+            "classes": self.classes,
+            "smallest": self.smallest,
+            "largest": self.largest,
+            "checks": [
+                {**vars(check), "strongest": _or_none(check.strongest), "holds": check.holds} for check in self.checks
+            ],
+            "violations": [vars(violation) for violation in self.violations],
+        }
+
+
+@dataclass(frozen=True)
+class Strength:
+    """The strongest value of a model's main parameter that a table satisfies, with the model's other parameters."""
+
+    model: str
+    attribute: str | None
+    parameter: str
+    strongest: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; None where no value of the parameter holds or can be told."""
+        return {**vars(self), "strongest": _or_none(self.strongest), "settings": dict(self.settings)}
+
+
+def _or_none(number: float) -> float | None:
+    return None if np.isnan(number) else number

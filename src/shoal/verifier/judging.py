@@ -1,0 +1,78 @@
+"""Every class against every rule, some classes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import ConfigError
+from shoal.models import Rule, View
+from shoal.verifier.sensitive import AuditedColumn
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Histograms are classes × values; they are counted in pieces of about this many cells.
+CELLS = 4_000_000
+
+
+def judge(
+    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[AuditedColumn] = ()
+) -> tuple[list[float], Floats]:
+    """The strongest parameter of each rule, and deficits per rule and class.
+
+    Classes × values may not fit into memory, so classes are taken some at a time. What holds in all pieces is the
+    weakest of what holds in each.
+    """
+    deficits = np.zeros((len(rules), len(sizes)))
+    found: list[list[float]] = [[] for _ in rules]
+    by_view: dict[Any, list[int]] = {}
+    for i, rule in enumerate(rules):
+        by_view.setdefault(rule.view.key if rule.view is not None else None, []).append(i)
+    for members in by_view.values():
+        for piece, counts in _pieces(rules[members[0]].view, labels, sizes):
+            for i in members:
+                found[i].append(rules[i].strongest(sizes[piece], counts))
+                deficits[i, piece] = rules[i].deficit(sizes[piece], counts)
+    strongest = []
+    for rule, parts in zip(rules, found, strict=True):
+        best = max(parts) if rule.model.smaller_is_stronger else min(parts)
+        certain = len(parts) == 1 or _holds(rule, best, labels, sizes, columns)
+        strongest.append(best if certain else float("nan"))
+    return strongest, deficits
+
+
+def _pieces(view: View | None, labels: Ints, sizes: Ints) -> Iterator[tuple[slice, Ints]]:
+    """Some classes at a time, with their histograms over the view's codes."""
+    if view is None:
+        yield slice(0, len(sizes)), np.zeros((len(sizes), 0), dtype=np.int64)
+        return
+    order = np.argsort(labels, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    step = max(1, CELLS // view.width)
+    for begin in range(0, len(sizes), step):
+        end = min(begin + step, len(sizes))
+        records = order[ends[begin] : ends[end]]
+        codes, owner = view.codes[records].astype(np.int64), labels[records] - begin
+        cells = (owner * view.width + codes)[codes >= 0]
+        counts = np.bincount(cells, minlength=(end - begin) * view.width).astype(np.int64, copy=False)
+        yield slice(begin, end), counts.reshape(end - begin, view.width)
+
+
+def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[AuditedColumn]) -> bool:
+    """Whether the rule holds everywhere with this main parameter: a piece may oblige other classes than the whole."""
+    main = rule.model.main
+    column = next((column for column in columns if column.name == rule.attribute), None)
+    try:
+        model = replace(rule.model, **{main: int(value) if isinstance(getattr(rule.model, main), int) else value})
+    except ConfigError:
+        return True  # 0 and the like: no value of the parameter holds, and that is what it says
+    again = model.bind(column, rule.n)
+    # The value is a result of floating point itself, so equality is not to be had.
+    return not any(
+        (again.deficit(sizes[piece], counts) > 1e-9).any() for piece, counts in _pieces(again.view, labels, sizes)
+    )
