@@ -26,8 +26,8 @@ from shoal.datasets import adult
 from shoal.microdata import Microdata
 from shoal.models.k_anonymity import KAnonymity
 from shoal.policy import Policy
-from shoal.recode import class_states
 from shoal.reproduce.tables import adult_schema
+from shoal.states import class_states
 
 EIGHT = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 K = 10

@@ -34,7 +34,8 @@ from shoal.measures.masked import measure_masked
 from shoal.measures.risk import reidentification_risk
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.recode import class_states, generalize
+from shoal.recode import generalize
+from shoal.states import class_states
 from shoal.verifier import audit, derive_classes
 
 QUASI = ("age", "workclass", "education", "marital-status", "race", "sex", "native-country")

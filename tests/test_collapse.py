@@ -18,8 +18,8 @@ from shoal.io.files import read_table, write_table
 from shoal.measures.loss import distinct_losses, sse
 from shoal.microdata import Microdata, distinct_rows
 from shoal.partition import Partition
-from shoal.recode import class_states, members
 from shoal.release import fingerprint
+from shoal.states import class_states, members
 from shoal.verifier import derive_classes
 
 

@@ -11,7 +11,8 @@ from tests.tables import rt7
 
 import shoal
 from shoal.measures.loss import measure
-from shoal.recode import class_states, generalize
+from shoal.recode import generalize
+from shoal.states import class_states
 
 PA = [[0, 1], [2, 3], [4, 5, 6]]
 PB = [[0, 1, 4, 6], [2, 3, 5]]

@@ -21,10 +21,11 @@ from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
-from shoal.recode import Intervals, cellwise, class_states
+from shoal.recode import Intervals, cellwise
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
 from shoal.space import Interval, Measure, Space, States, Tree
+from shoal.states import class_states
 from shoal.verifier import verify
 
 

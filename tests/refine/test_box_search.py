@@ -16,11 +16,11 @@ from shoal.kernels.box_search import search
 from shoal.kernels.box_state import SIZE
 from shoal.microdata import Microdata
 from shoal.policy import Policy
-from shoal.recode import class_states
 from shoal.refine import refined
 from shoal.refine.box_search import box_search
 from shoal.refine.box_tables import encode, take
 from shoal.refine.regions import regions
+from shoal.states import class_states
 
 
 def loss_of(data: Microdata, partition: shoal.Partition, measure: str) -> float:

@@ -16,8 +16,8 @@ from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import Rules
-from shoal.recode import class_states
 from shoal.space import Measure
+from shoal.states import class_states
 
 Prefer = Literal["loss", "classes"]
 

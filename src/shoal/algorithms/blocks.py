@@ -35,8 +35,8 @@ from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
-from shoal.recode import class_states
 from shoal.space import Measure, Space
+from shoal.states import class_states
 
 Labels = NDArray[np.int64]
 Records = NDArray[np.int64]

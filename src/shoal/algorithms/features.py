@@ -21,8 +21,8 @@ from shoal.models.kpqr import RareRule
 from shoal.models.ranges import Ranges, singles, subtrees
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
-from shoal.recode import class_states
 from shoal.space import Domain, Interval, Tree
+from shoal.states import class_states
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -42,8 +42,8 @@ from shoal.errors import ConfigError, InternalError, UnsupportedError, did_you_m
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
-from shoal.recode import class_states
 from shoal.space import Measure
+from shoal.states import class_states
 
 Choose = Literal["avg", "dm", "loss", "precision", "height", "classes"]
 

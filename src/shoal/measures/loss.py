@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.recode import class_states, members
 from shoal.space import Interval, Set, Space, States, Tree
+from shoal.states import class_states, members
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
