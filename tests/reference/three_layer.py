@@ -1,14 +1,20 @@
-"""001's three layers in plain Python, x-means and merging included; k-means itself is scikit-learn's."""
+"""001's three layers in plain Python, x-means and merging included.
+
+Points are whole numbers, steps of 2⁻²⁰, and so are centres; distances are then whole ticks of 2⁻⁴⁰ and nothing is rounded.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
+
+Point = list[int]
+STEP = 2.0**-20
 
 
 def chi_squared(rows: Sequence[Any], columns: Sequence[Any]) -> float:
@@ -16,12 +22,12 @@ def chi_squared(rows: Sequence[Any], columns: Sequence[Any]) -> float:
     by_row, by_column, n = Counter(rows), Counter(columns), len(rows)
     if len(by_row) < 2 or len(by_column) < 2:
         return 0.0
-    total = 0.0
+    cells = []
     for r in by_row:
         for c in by_column:
             expected = by_row[r] * by_column[c] / n
-            total += (observed[r, c] - expected) ** 2 / expected
-    return total
+            cells.append((observed[r, c] - expected) ** 2 / expected)
+    return math.fsum(cells)
 
 
 def bic(clusters: Sequence[Sequence[Sequence[float]]]) -> float:
@@ -60,7 +66,8 @@ def merge(
         same = [i for i in others if groups[i] == groups[worst]] if by_group else others
         own = centre(clusters[worst])
         nearest = min(
-            same or others, key=lambda i: sum((a - b) ** 2 for a, b in zip(centre(clusters[i]), own, strict=True))
+            same or others,
+            key=lambda i: round(sum((a - b) ** 2 for a, b in zip(centre(clusters[i]), own, strict=True)) * 2**40),
         )
         clusters[nearest] += clusters[worst]
         clusters[worst] = []
@@ -73,7 +80,7 @@ def three_layer(
     raw = [1.0 if uniform else chi_squared(*_known(table.bins(a), table.label)) for a in range(table.width)]
     weights = _scaled(raw, 1.0)
     variety = _scaled([float(len(set(column))) for column in table.columns], 0.0)
-    order = sorted(range(table.width), key=lambda a: (-(weights[a] + 1 - variety[a]), a))
+    order = sorted(range(table.width), key=lambda a: (-round((weights[a] + 1 - variety[a]) * 2**40), a))
     first = order[: math.ceil(table.width / 2)]
     everyone = list(range(table.n))
     clusters: list[list[int]] = []
@@ -95,7 +102,7 @@ def three_layer(
         found = _clustered(table, outside, attributes, weights, least, most, seed)
         second += [cluster for cluster in found if len(cluster) >= k]
         outside = sorted(record for cluster in found if len(cluster) < k for record in cluster)
-    features = [table.point(record, range(table.width), weights) for record in everyone]
+    features = [[x * STEP for x in table.point(record, range(table.width), weights)] for record in everyone]
     released = merge(clusters, groups, features, ok, True) + merge(second, [0] * len(second), features, ok, False)
     released = merge([c for c in released if c], [0] * table.n, features, ok, False)
     released = [cluster for cluster in released if cluster]
@@ -122,8 +129,11 @@ class Table:
             for code in self.columns[a]
         ]
 
-    def point(self, record: int, attributes: Sequence[int], weights: list[float]) -> list[float]:
+    def point(self, record: int, attributes: Sequence[int], weights: list[float]) -> Point:
         """Numbers on [0, 1] (and whether they are missing), categories one-hot over √2, each times the root of its weight."""
+        return [round(x / STEP) for x in self.place(record, attributes, weights)]
+
+    def place(self, record: int, attributes: Sequence[int], weights: list[float]) -> list[float]:
         found: list[float] = []
         for a in attributes:
             scale, code, values = math.sqrt(max(weights[a], 0.1)), self.columns[a][record], self.numbers[a]
@@ -133,7 +143,7 @@ class Table:
             spread = values[-1] - values[0]
             places = [(value - values[0]) / spread if spread else 0.0 for value in values]
             missing = code == len(values)
-            found.append(scale * (float(np.mean(places)) if missing else places[code]))
+            found.append(scale * (math.fsum(places) / len(places) if missing else places[code]))
             if self.sizes[a] > len(values):
                 found.append(scale * missing)
         return found
@@ -159,58 +169,100 @@ def _clustered(
     members = [rows[key] for key in sorted(rows)]
     points = [table.point(of[0], attributes, weights) for of in members]
     most = max(1, min(most, len(points)))
-    clusters = _kmeans(points, members, list(range(len(points))), max(1, min(least, len(points))), seed, None)
+    clusters = kmeans(points, members, list(range(len(points))), max(1, min(least, len(points))), seed, None)
     best = clusters
     while True:
         gains = []
         for c, cluster in enumerate(clusters):
             if sum(len(members[i]) for i in cluster) < 4 or len(cluster) < 2:
                 continue
-            halves = _kmeans(points, members, cluster, 2, seed + c + 1, None)
+            halves = kmeans(points, members, cluster, 2, seed + c + 1, None)
             if len(halves) == 2:
                 gain = _bic(points, members, halves) - _bic(points, members, [cluster])
-                if gain > 0:
-                    gains.append((-gain, c, [_centre(points, members, half) for half in halves]))
+                if _steps(gain) > 0:
+                    gains.append((-_steps(gain), c, [_centre(points, members, half) for half in halves]))
         chosen = {c: pair for _, c, pair in sorted(gains)[: max(0, most - len(clusters))]}
         if not chosen:
             break
         starts = [s for c, own in enumerate(clusters) for s in chosen.get(c, [_centre(points, members, own)])]
-        clusters = _kmeans(points, members, list(range(len(points))), len(starts), seed, starts)
-        if _bic(points, members, clusters) > _bic(points, members, best):
+        clusters = kmeans(points, members, list(range(len(points))), len(starts), seed, starts)
+        if _steps(_bic(points, members, clusters)) > _steps(_bic(points, members, best)):
             best = clusters
         if len(clusters) >= most:
             break
     return [sorted(record for i in cluster for record in members[i]) for cluster in best]
 
 
-def _bic(points: list[list[float]], members: list[list[int]], clusters: list[list[int]]) -> float:
-    copies = [[points[i] for i in cluster for _ in members[i]] for cluster in clusters]
+def _bic(points: list[Point], members: list[list[int]], clusters: list[list[int]]) -> float:
+    copies = [[[x * STEP for x in points[i]] for i in cluster for _ in members[i]] for cluster in clusters]
     return bic(copies) if sum(map(len, copies)) > len(copies) else -math.inf
 
 
-def _centre(points: list[list[float]], members: list[list[int]], cluster: list[int]) -> list[float]:
+def _steps(criterion: float) -> float:
+    return criterion if math.isinf(criterion) else round(criterion * 2**10)
+
+
+def _centre(points: list[Point], members: list[list[int]], cluster: list[int]) -> Point:
     size = sum(len(members[i]) for i in cluster)
-    return [sum(points[i][j] * len(members[i]) for i in cluster) / size for j in range(len(points[0]))]
+    return [round(Fraction(sum(points[i][j] * len(members[i]) for i in cluster), size)) for j in range(len(points[0]))]
 
 
-def _kmeans(
-    points: list[list[float]],
+def _squared(one: Point, other: Point) -> int:
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+
+def _drawn(points: list[Point], sizes: list[int], count: int, seed: int) -> list[Point]:
+    """k-means++ that draws a few points each time and takes the one that leaves the others nearest to a centre."""
+    random = np.random.default_rng(seed)
+
+    def draw(odds: list[int], u: float) -> int:
+        upto = 0
+        for i, each in enumerate(odds):
+            upto += each
+            if upto > Fraction(u) * sum(odds):
+                return i
+        raise AssertionError("u is below 1")
+
+    centres = [points[draw(sizes, random.random())]]
+    while len(centres) < count:
+        near = [min(_squared(point, centre) for centre in centres) for point in points]
+        if not any(near):
+            break
+        drawn = [
+            points[draw([size * away for size, away in zip(sizes, near, strict=True)], u)]
+            for u in random.random(len(f"{count:b}") + 1)
+        ]
+
+        def left(centre: Point, near: list[int] = near) -> int:
+            return sum(
+                size * min(away, _squared(point, centre)) for size, away, point in zip(sizes, near, points, strict=True)
+            )
+
+        centres.append(min(drawn, key=left))
+    return centres
+
+
+def kmeans(
+    points: list[Point],
     members: list[list[int]],
     inside: list[int],
     count: int,
     seed: int,
-    starts: list[list[float]] | None,
+    centres: list[Point] | None,
 ) -> list[list[int]]:
-    """The library's k-means, which 001 leaves to its tools as well."""
+    """Every point to its nearest centre, every centre to the mean of its points, a hundred times or until nothing moves."""
     if count <= 1 or len(inside) <= 1:
         return [list(inside)]
-    model = KMeans(
-        min(count, len(inside)),
-        init="k-means++" if starts is None else np.array(starts),
-        n_init=1,
-        max_iter=100,
-        random_state=seed,
-        algorithm="lloyd",
-    )
-    labels = model.fit_predict(np.array([points[i] for i in inside]), sample_weight=[len(members[i]) for i in inside])
-    return [[i for i, label in zip(inside, labels, strict=True) if label == c] for c in sorted(set(labels))]
+    if centres is None:
+        centres = _drawn([points[i] for i in inside], [len(members[i]) for i in inside], min(count, len(inside)), seed)
+    clusters: list[list[int]] = []
+    for _ in range(100):
+        before, clusters = clusters, [[] for _ in centres]
+        for i in inside:
+            clusters[min(range(len(centres)), key=lambda c: _squared(points[i], centres[c]))].append(i)
+        if clusters == before:
+            break
+        centres = [
+            _centre(points, members, own) if own else centre for own, centre in zip(clusters, centres, strict=True)
+        ]
+    return [cluster for cluster in clusters if cluster]

@@ -11,10 +11,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms import Progress, run
 from shoal.algorithms.common import finish, require_one_class
 from shoal.algorithms.weighting import Weighting, normalized, weigh
-from shoal.algorithms.xmeans import Criterion, xmeans
+from shoal.algorithms.xmeans import Criterion, on_grid, xmeans
 from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -114,7 +115,7 @@ def prepare(
     weights = normalized(weigh(data, label, weighting))
     distinct = np.array([len(np.unique(data.codes[:, a])) for a in range(len(data.domains))], dtype=np.float64)
     scores = weights + 1 - (normalized(distinct) if distinct.max() > distinct.min() else np.zeros(len(distinct)))
-    order = sorted(range(len(scores)), key=lambda a: (-scores[a], a))
+    order = np.argsort(-exact.ticks(scores), kind="stable").tolist()
     chosen = order[: m1 or -(-len(order) // 2)]
 
     def cluster(records: Labels, attributes: list[int], least: int, most: int) -> Labels:
@@ -156,7 +157,10 @@ def prepare(
 
 
 def features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats) -> Floats:
-    """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the root of the weight."""
+    """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the root of the weight.
+
+    All on the grid of x-means, so that their sums are exact.
+    """
     blocks = []
     for position, a in enumerate(attributes):
         domain, column = data.domains[a], codes[:, position]
@@ -165,13 +169,13 @@ def features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], w
             spread = domain.values[-1] - domain.values[0]
             scaled = (domain.values - domain.values[0]) / spread if spread > 0 else np.zeros(len(domain.values))
             known = column < domain.missing_code
-            numbers = np.append(scaled, scaled.mean())[np.minimum(column, len(scaled))]
+            numbers = np.append(scaled, exact.mean(scaled))[np.minimum(column, len(scaled))]
             blocks.append(
                 scale * np.stack([numbers, ~known], axis=1) if domain.has_missing else scale * numbers[:, None]
             )
         else:
             blocks.append(scale / np.sqrt(2) * np.eye(domain.size)[column])
-    return np.concatenate(blocks, axis=1)
+    return on_grid(np.concatenate(blocks, axis=1))
 
 
 class Bags:
@@ -224,10 +228,10 @@ class Bags:
             before = self.deficits(others) + self.deficits(np.array([worst]))[0]
             helpful = self.rules.deficit(union) < before - 1e-12
             pool = others[helpful] if helpful.any() else others
-            return int(pool[np.argmin(self.added(worst, pool))])
+            return int(pool[np.argmin(exact.ticks(self.added(worst, pool)))])
         centres = self.sums[others] / self.sizes[others][:, None]
         own = self.sums[worst] / self.sizes[worst]
-        return int(others[np.argmin(((centres - own) ** 2).sum(axis=1))])
+        return int(others[np.argmin(exact.ticks(((centres - own) ** 2).sum(axis=1)))])
 
     def added(self, worst: int, others: Labels) -> Floats:
         """Loss that each merge would add."""

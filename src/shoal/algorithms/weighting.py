@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.space import Interval
@@ -53,8 +54,8 @@ def chi_squared(table: Floats) -> float:
     """Σ (O − E)² / E, without a continuity correction; 0 for a single row or column."""
     if min(table.shape) < 2:
         return 0.0
-    expected = table.sum(axis=1, keepdims=True) @ table.sum(axis=0, keepdims=True) / table.sum()
-    return float(((table - expected) ** 2 / expected).sum())
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return exact.total((table - expected) ** 2 / expected)
 
 
 def cramers_v(table: Floats) -> float:
@@ -71,11 +72,10 @@ def information_gain(table: Floats) -> float:
     """Mutual information over the attribute's own entropy: the gain ratio."""
     if min(table.shape) < 2:
         return 0.0
-    joint = table / table.sum()
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    positive = joint > 0
-    gain = float((joint[positive] * np.log(joint[positive] / np.outer(rows, columns)[positive])).sum())
-    return gain / float(-(rows * np.log(rows)).sum())
+    n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    positive = table > 0
+    ratios = (n * table)[positive] / np.outer(rows, columns)[positive]
+    return exact.weighed(table[positive], exact.log(ratios)) / -exact.weighed(rows, exact.log(rows / n))
 
 
 def normalized(values: Floats) -> Floats:

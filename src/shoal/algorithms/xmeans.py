@@ -1,14 +1,19 @@
-"""X-means (Pelleg & Moore 2000) on scikit-learn's k-means, with the corrected BIC of SPEC §4.15.
+"""X-means (Pelleg & Moore 2000) with a corrected BIC, on a k-means that comes out the same on any machine.
 
-Rows carry weights, so that equal rows are clustered once.
+Points and centres lie on a grid of 2⁻²⁰, so that a squared distance is a whole number of ticks of 2⁻⁴⁰ and every sum of them
+below 2¹³ is exact: in whatever order a BLAS multiplies, with or without fused operations, on one thread or many. A point that
+is as near to two centres belongs to the first. Rows carry weights, so that equal rows are clustered once.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shoal import exact
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -16,6 +21,11 @@ Criterion = Literal["bic", "aic"]
 
 SMALLEST_VARIANCE = 1e-9
 SMALLEST_SPLIT = 4
+GRID = 2.0**20
+# Criteria grow with the records, up to 2³⁰ or so: smaller steps than these say nothing and would not be exact.
+STEPS = 2.0**10
+# Distances of so many points and centres are held at a time.
+CELLS = 2**22
 
 
 def xmeans(
@@ -29,17 +39,16 @@ def xmeans(
     iterations: int = 100,
 ) -> Labels:
     """A cluster per row: start with `least`, split where the criterion rises, stop at `most`; the best model seen wins."""
-    distinct = len(points)
+    points, distinct = on_grid(points), len(points)
     least, most = max(1, min(least, distinct)), max(1, min(most, distinct))
-    centres = None
-    labels = _kmeans(points, weights, least, seed, iterations)
-    best, best_score = labels, score(points, weights, labels, criterion)
+    labels = kmeans(points, weights, least, seed, iterations)
+    best, best_score = labels, _steps(score(points, weights, labels, criterion))
     while True:
         centres = _split(points, weights, labels, most, seed, criterion, iterations)
         if centres is None:
             return best
-        labels = _kmeans(points, weights, len(centres), seed, iterations, centres)
-        found = score(points, weights, labels, criterion)
+        labels = kmeans(points, weights, centres, seed, iterations)
+        found = _steps(score(points, weights, labels, criterion))
         if found > best_score:
             best, best_score = labels, found
         if int(labels.max()) + 1 >= most:
@@ -49,20 +58,85 @@ def xmeans(
 def score(points: Floats, weights: Floats, labels: Labels, criterion: Criterion = "bic") -> float:
     """BIC (or AIC) of spherical clusters with one pooled variance; larger is better, -inf when it is not defined."""
     clusters = int(labels.max()) + 1
-    size, dimensions = float(weights.sum()), points.shape[1]
+    size, dimensions = exact.total(weights), points.shape[1]
     if size <= clusters:
         return -np.inf
-    sizes = np.bincount(labels, weights, clusters)
-    means = np.stack([np.bincount(labels, weights * column, clusters) for column in points.T], axis=1) / sizes[:, None]
-    squares = float((weights[:, None] * (points - means[labels]) ** 2).sum())
+    sizes, sums = _sums(points, weights, labels, clusters)
+    squares = exact.total(weights[:, None] * (points - (sums / sizes[:, None])[labels]) ** 2)
     variance = max(SMALLEST_VARIANCE, squares / (dimensions * (size - clusters)))
     likelihood = (
-        float((sizes * np.log(sizes / size)).sum())
-        - size * dimensions / 2 * np.log(2 * np.pi * variance)
+        exact.weighed(sizes, exact.log(sizes / size))
+        - size * dimensions / 2 * float(exact.log(2 * math.pi * variance))
         - dimensions * (size - clusters) / 2
     )
     free = (clusters - 1) + dimensions * clusters + 1
-    return float(likelihood - (free if criterion == "aic" else free / 2 * np.log(size)))
+    return float(likelihood - (free if criterion == "aic" else free / 2 * float(exact.log(size))))
+
+
+def kmeans(points: Floats, weights: Floats, start: int | Floats, seed: int, iterations: int) -> Labels:
+    """Lloyd's k-means of points on the grid, from given centres or from so many drawn; clusters are numbered without gaps."""
+    if len(points) <= 1 or (isinstance(start, int) and start <= 1):
+        return np.zeros(len(points), dtype=np.int64)
+    centres = _drawn(points, weights, start, seed) if isinstance(start, int) else on_grid(start)
+    labels = _nearest(points, centres)
+    for _ in range(iterations - 1):
+        sizes, sums = _sums(points, weights, labels, len(centres))
+        # A centre that lost all its points stays where it is.
+        centres = np.where(sizes[:, None] > 0, on_grid(sums / np.maximum(1, sizes)[:, None]), centres)
+        before, labels = labels, _nearest(points, centres)
+        if np.array_equal(before, labels):
+            break
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def on_grid(values: Floats) -> Floats:
+    """The nearest points of the grid."""
+    return np.asarray(np.rint(values * GRID) / GRID)
+
+
+def _drawn(points: Floats, weights: Floats, count: int, seed: int) -> Floats:
+    """k-means++ (Arthur & Vassilvitskii 2007): points drawn with odds of weight times squared distance to those before.
+
+    Each time a few are drawn, and the one is taken that leaves the points nearest to their centres.
+    """
+    random = np.random.default_rng(seed)
+    trials, chosen = 1 + count.bit_length(), [_draw(weights, random.random())]
+    nearest = _squares(points, points[chosen])[:, 0]
+    while len(chosen) < min(count, len(points)):
+        odds = weights * nearest
+        if odds.max() <= 0:
+            break
+        drawn = [_draw(odds, u) for u in random.random(trials)]
+        squares = np.minimum(nearest[:, None], _squares(points, points[drawn]))
+        best = min(range(trials), key=lambda t: (exact.weighed(weights, squares[:, t]), t))
+        chosen.append(drawn[best])
+        nearest = squares[:, best]
+    return points[chosen]
+
+
+def _draw(odds: Floats, u: float) -> int:
+    """The row where a share u of all odds is passed."""
+    upto = np.cumsum(odds)
+    return min(int(np.searchsorted(upto, u * upto[-1], side="right")), int(np.flatnonzero(odds)[-1]))
+
+
+def _nearest(points: Floats, centres: Floats) -> Labels:
+    """The nearest centre of each point, the first of several."""
+    rows = max(1, CELLS // len(centres))
+    parts = [np.argmin(_squares(points[i : i + rows], centres), axis=1) for i in range(0, len(points), rows)]
+    return np.concatenate(parts).astype(np.int64, copy=False)
+
+
+def _squares(points: Floats, centres: Floats) -> Floats:
+    """Squared distances of points (rows) and centres (columns): exact, see the top of this file."""
+    own, other = np.square(points).sum(axis=1), np.square(centres).sum(axis=1)
+    return np.asarray(own[:, None] - 2 * (points @ centres.T) + other)
+
+
+def _sums(points: Floats, weights: Floats, labels: Labels, clusters: int) -> tuple[Floats, Floats]:
+    """Weight and weighed sum of the points of every cluster; both exact for points on the grid."""
+    columns = [np.bincount(labels, weights * column, clusters) for column in points.T]
+    return np.asarray(np.bincount(labels, weights, clusters), dtype=np.float64), np.stack(columns, axis=1)
 
 
 def _split(
@@ -71,42 +145,28 @@ def _split(
     """Centres after splitting every cluster that gains by it, largest gain first; None when none does."""
     clusters = int(labels.max()) + 1
     gains: list[tuple[float, int, Floats]] = []
-    kept = np.zeros((clusters, points.shape[1]))
+    sizes, sums = _sums(points, weights, labels, clusters)
     for c in range(clusters):
         inside = labels == c
         own, heavy = points[inside], weights[inside]
-        kept[c] = np.average(own, axis=0, weights=heavy)
-        if heavy.sum() < SMALLEST_SPLIT or len(own) < 2:
+        if sizes[c] < SMALLEST_SPLIT or len(own) < 2:
             continue
-        halves = _kmeans(own, heavy, 2, seed + c + 1, iterations)
+        halves = kmeans(own, heavy, 2, seed + c + 1, iterations)
         if halves.max() < 1:
             continue
-        gain = score(own, heavy, halves, criterion) - score(own, heavy, np.zeros(len(own), dtype=np.int64), criterion)
+        whole = np.zeros(len(own), dtype=np.int64)
+        gain = _steps(score(own, heavy, halves, criterion) - score(own, heavy, whole, criterion))
         if gain > 0:
-            children = np.stack([np.average(own[halves == h], axis=0, weights=heavy[halves == h]) for h in (0, 1)])
-            gains.append((gain, c, children))
+            children, places = _sums(own, heavy, halves, 2)
+            gains.append((gain, c, places / children[:, None]))
     gains.sort(key=lambda entry: (-entry[0], entry[1]))
     chosen = {c: children for _, c, children in gains[: max(0, most - clusters)]}
     if not chosen:
         return None
+    kept = sums / sizes[:, None]
     return np.concatenate([chosen.get(c, kept[c][None, :]) for c in range(clusters)])
 
 
-def _kmeans(
-    points: Floats, weights: Floats, clusters: int, seed: int, iterations: int, start: Floats | None = None
-) -> Labels:
-    """k-means; clusters are numbered without gaps."""
-    if clusters <= 1 or len(points) <= 1:
-        return np.zeros(len(points), dtype=np.int64)
-    from sklearn.cluster import KMeans
-
-    model = KMeans(
-        n_clusters=min(clusters, len(points)),
-        init="k-means++" if start is None else start,
-        n_init=1,
-        max_iter=iterations,
-        random_state=seed % 2**32,
-        algorithm="lloyd",
-    )
-    found = model.fit_predict(points, sample_weight=weights)
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+def _steps(value: float) -> float:
+    """A criterion in steps, so that its last digits decide nothing."""
+    return float(np.rint(value * STEPS))
