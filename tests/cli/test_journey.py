@@ -1,4 +1,4 @@
-"""The command line from end to end: demo, anonymize, verify, doctor; reproducible, interruptible, quick to start."""
+"""The command line from end to end: demo, anonymize, verify; reproducible, interruptible, quick to start."""
 
 from __future__ import annotations
 
@@ -150,12 +150,6 @@ def test_interrupted_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
         assert not (tmp_path / "masked.csv").exists()
         assert "Traceback" not in err or process.returncode < 0
         assert not list(tmp_path.glob(".shoal-*"))
-
-
-def test_doctor_names_what_it_finds(tmp_path: Path) -> None:
-    done = shoal("doctor", "--json", cwd=tmp_path)
-    assert done.returncode == 0
-    assert {"numpy", "Java"} <= {finding["what"] for finding in json.loads(done.stdout)["findings"]}
 
 
 @pytest.mark.parametrize(

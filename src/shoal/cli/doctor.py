@@ -3,84 +3,79 @@
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
-from importlib import metadata, util
+import re
+from collections.abc import Iterator
+from importlib import metadata
 from typing import Any
 
 import typer
 
 from shoal.cli.output import JSON, QUIET, Speaker
 
-PACKAGES = {
-    "numpy": "core",
-    "numba": "core",
-    "polars": "core",
-    "pyarrow": "core",
-    "sqlalchemy": "core",
-    "pandas": "frames in and out",
-    "psycopg": "postgres",
-    "pyspark": "spark",
-    "starlette": "studio",
-}
+CORE = "core"
+# Extras for people who work on Shoal, or that stand for all the others.
+NOT_SHOWN = ("dev", "all")
 
 
 def doctor(as_json: bool = JSON, quiet: bool = QUIET) -> None:
-    """Say what is installed (Java, Spark, drivers, compiled kernels) and what to do about what is not.
+    """Say what is installed (packages, drivers, compiled kernels, data) and what to do about what is not.
 
     Example: shoal doctor
     """
     from shoal.errors import ShoalError
 
     speaker = Speaker(as_json, quiet)
-    findings = [*map(_package, PACKAGES), _java(), _kernels(), _data()]
+    packages = [_package(name, extra) for name, extra in requirements()]
+    broken = [f["what"] for f in packages if f["for"] == CORE and not f["found"]]
+    kernels = [] if broken else [_kernels()]
+    findings = [*packages, _pandas(), *kernels, _data()]
     speaker.table(
         f"Shoal on Python {platform.python_version()}",
         ["what", "found", "needed for", "what to do"],
         [[f["what"], f["found"] or "no", f["for"], f["advice"]] for f in findings],
     )
     speaker.result({"python": platform.python_version(), "findings": findings})
-    broken = [f["what"] for f in findings if f["for"] == "core" and not f["found"]]
     if broken:
         raise ShoalError(f"Shoal cannot work without {', '.join(broken)}; install it again.")
     raise typer.Exit(0)
 
 
-def _package(name: str) -> dict[str, Any]:
-    extra = PACKAGES[name]
-    found = metadata.version(name) if util.find_spec(name) is not None else None
-    advice = (
-        ""
-        if found
-        else f"pip install 'shoal[{extra}]'"
-        if extra in ("postgres", "spark", "studio")
-        else f"pip install {name}"
-    )
+def requirements() -> Iterator[tuple[str, str]]:
+    """The packages that Shoal names itself when it is installed, each with its extra."""
+    for line in metadata.requires("shoal") or []:
+        found = re.fullmatch(r"([\w.-]+)[^;]*(?:;.*extra == [\"'](\w+)[\"'])?", line)
+        if found is not None and found[2] not in NOT_SHOWN:
+            yield found[1], found[2] or CORE
+
+
+def _package(name: str, extra: str) -> dict[str, Any]:
+    found = _version(name)
+    advice = "" if found else f"pip install '{name if extra == CORE else f'shoal[{extra}]'}'"
     return {"what": name, "found": found, "for": extra, "advice": advice}
 
 
-def _java() -> dict[str, Any]:
-    java = shutil.which("java")
-    version = None
-    if java:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-        version = (told.stderr or told.stdout).splitlines()[0] if told.stderr or told.stdout else "unknown version"
-    advice = "" if version else "install a Java runtime, 17 or newer"
-    return {"what": "Java", "found": version, "for": "spark", "advice": advice}
+def _pandas() -> dict[str, Any]:
+    """No extra of ours: who has pandas frames has pandas."""
+    found = _version("pandas")
+    return {"what": "pandas", "found": found, "for": "its frames", "advice": "" if found else "pip install pandas"}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _kernels() -> dict[str, Any]:
-    """Where compiled code is kept, and how much of it is there already."""
-    from pathlib import Path
+    """How many kernels are compiled already, and where they are kept."""
+    from shoal.kernels import compiled, kept_in
 
-    import shoal
-
-    folder = Path(shoal.__file__).parent / "kernels" / "__pycache__"
-    cached = len(list(folder.glob("*.nbi"))) if folder.is_dir() else 0
-    advice = "" if cached else "nothing: they compile on first use, once"
+    count = len(compiled())
+    advice = "" if count else "nothing: they compile on first use, once"
     return {
         "what": "compiled kernels",
-        "found": f"{cached} cached" if cached else None,
+        "found": f"{count} in {kept_in()}" if count else None,
         "for": "speed",
         "advice": advice,
     }

@@ -53,9 +53,19 @@ def cache_folder() -> Path:
     return home / "shoal" / f"kernels-{digest.hexdigest()[:16]}"
 
 
+def kept_in() -> Path:
+    """Where Numba keeps compiled code now: our folder, or the one the user chose."""
+    return Path(config.CACHE_DIR or cache_folder())  # type: ignore[attr-defined]
+
+
+def compiled() -> list[Path]:
+    """The kernels that are compiled already, a file each; in a folder that others use too, those of these sources alone."""
+    return sorted(kept_in().glob(f"{HERE.name}_*/*.nbi"))
+
+
 def is_cold() -> bool:
     """Whether nothing has been compiled yet, so that a first use will take a while."""
-    return not any(cache_folder().rglob("*.nbi"))
+    return not compiled()
 
 
 def _keep_compiled_code() -> None:
