@@ -330,7 +330,7 @@ class Column:
 
 
 def category_distances(columns: dict[int, Column], own: dict[int, Ints], k: int) -> dict[int, Floats]:
-    """003's distances of all values from the reference's own; contexts of attributes with fewer values first."""
+    """SpatialDistance's distances of all values from the reference's own; contexts of attributes with fewer values first."""
     order = sorted(columns, key=lambda a: (len(columns[a].values), a))
     rows = np.arange(len(columns[order[0]].codes)) if order else np.zeros(0, dtype=np.int64)
     contexts, least_yet, result = [rows], 1.0, {}

@@ -13,7 +13,7 @@ from shoal.microdata import Microdata
 
 ADULT_TAXONOMIES = ("education", "marital-status", "native-country", "occupation", "race", "sex", "workclass")
 ADULT_QUASI = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
-"""The eight quasi-identifiers of 004's experiments."""
+"""The eight quasi-identifiers of the experiments of Truta & Campan 2007."""
 
 UNBALANCED = [
     ["nurse", "care", "service", "*"],
@@ -35,7 +35,7 @@ ILLNESSES = [
 
 
 def rt7() -> Microdata:
-    """The running example of SPEC §0.10 (004, Table 1): zip with five mask levels, gender with one, age a number."""
+    """The running example (docs/papers.md#the-running-example): zip with five mask levels, gender with one, age a number."""
     frame = pl.DataFrame(
         {
             "age": [25, 40, 35, 55, 33, 42, 38],

@@ -1,4 +1,4 @@
-"""Golden values G1–G7 of SPEC §6, out of the public interface: unit costs, IL, generalizations, DM, AVG, NCP."""
+"""The running example (docs/papers.md#the-running-example), out of the public interface: unit costs, IL, generalizations, DM, AVG, NCP."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ class TestFiles:
             tree.write(tmp_path / path.name)
             assert Taxonomy.read(tmp_path / path.name) == tree
             levels[path.stem] = tree.levels
-        # The numbers of levels SPEC quotes for these files.
+        # The numbers of levels these files are known by.
         quoted = {
             "workclass": 3,
             "education": 4,

@@ -490,7 +490,7 @@ def _mean(flags: pl.Series) -> float:
 
 
 def _diversity(facts: _Facts, k: int) -> Diversity:
-    """The largest p up to 3 that leaves classes of a bearable size (Condition 2 of 000, §2.2)."""
+    """The largest p up to 3 that leaves classes of a bearable size (docs/models.md#condition-2)."""
     records, name = len(facts.series), facts.series.name
     classes = 0
     for p in range(min(P, k), 1, -1):

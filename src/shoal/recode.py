@@ -1,4 +1,4 @@
-"""Classes become published values: generalized, averaged or suppressed (SPEC §0.3, §0.5)."""
+"""Classes become published values: generalized, averaged or suppressed (docs/algorithms.md#recoding)."""
 
 from __future__ import annotations
 

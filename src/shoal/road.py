@@ -123,7 +123,7 @@ def require_publishable(rules: Rules, partition: Partition, *, drop: bool) -> No
 
 
 def published_classes(data: Microdata, partition: Partition, rules: Rules, space: Space) -> tuple[Partition, States]:
-    """Classes that publish the same values are one class (SPEC §0.4); the verifier sees them as one anyway."""
+    """Classes that publish the same values are one class (docs/algorithms.md#recoding); the verifier sees them as one anyway."""
     states = class_states(data, partition, space)
     shown = states.copy()
     for a, domain in enumerate(space.domains):

@@ -1,4 +1,4 @@
-"""Who each column is, and everything else that stands in a `shoal.toml` (DESIGN §6).
+"""Who each column is, and everything else that stands in a `shoal.toml`.
 
 >>> schema = Schema({"age": Attribute(role="quasi"), "name": Attribute(role="identifier")})
 >>> schema.named("quasi")

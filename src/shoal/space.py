@@ -8,10 +8,9 @@ joins its code into the state, and every state has a loss in [0, 1]:
   its smallest and largest code, and the state is again (lowest code, highest code);
 - `Set` (categories without a taxonomy): state = the set of codes, held as 64-bit words.
 
-Missing is the last code of a domain. Joined with a number it gives "any", with loss 1 (SPEC §0.1); in a taxonomy it
+Missing is the last code of a domain. Joined with a number it gives "any", with loss 1; in a taxonomy it
 is a leaf under the root; in a set it is one more member.
-A loss measure is a choice of numbers, not of code: `il` (000, Definition 9), `ncp` (003, after Xu et al.),
-`granularity`.
+A loss measure is a choice of numbers, not of code: `il`, `ncp`, `granularity` (docs/measures.md#loss).
 """
 
 from __future__ import annotations

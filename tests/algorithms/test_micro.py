@@ -1,4 +1,4 @@
-"""Microaggregation: golden values, the naive twins record for record, 002's tables, any policy."""
+"""Microaggregation: golden values, the naive twins record for record, the paper's tables, any policy."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_golden_variances() -> None:
             assert rule.references[word] == pytest.approx(variance, abs=1e-12)
 
 
-# ---- 002's tables on Census
+# ---- the tables of Domingo-Ferrer et al. 2008 on Census
 
 
 @cache

@@ -34,7 +34,7 @@ SETTINGS = [
 
 
 def running_example() -> Microdata:
-    """RT7 with Female before Male, as SPEC §4.6 codes it."""
+    """The running example with Female before Male."""
     frame = pl.DataFrame(
         {
             "age": [25, 40, 35, 55, 33, 42, 38],

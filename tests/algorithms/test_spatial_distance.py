@@ -1,4 +1,4 @@
-"""SpatialDistance: 003's own examples, the running example, and the naive twin."""
+"""SpatialDistance: the paper's own examples, the running example, and the naive twin."""
 
 from __future__ import annotations
 

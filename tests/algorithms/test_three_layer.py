@@ -1,4 +1,4 @@
-"""The three layers of 001: weights, x-means, merging, outliers, and one preparation for a whole sweep."""
+"""The three layers of Rahimi et al. 2015: weights, x-means, merging, outliers, and one preparation for a whole sweep."""
 
 from __future__ import annotations
 

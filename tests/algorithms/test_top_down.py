@@ -42,7 +42,7 @@ def same(partition: Partition, classes: list[list[int]]) -> bool:
 
 
 def test_golden_wong() -> None:
-    """G43: zip alone."""
+    """Zip alone."""
     schema = {"zip": {"role": "quasi", "taxonomy": {"prefix": [4, 3, 2, 1, 0]}}}
     data = Microdata.from_frame(rt7().frame.select("zip"), schema)
     partition = run("top_down", data, data.rules(policy(2)), options={"variant": "wong"})
@@ -51,7 +51,7 @@ def test_golden_wong() -> None:
 
 
 def test_golden_xu() -> None:
-    """G44: seeds and records in their order."""
+    """Seeds and records in their order."""
     data = rt7()
     partition = run("top_down", data, data.rules(policy(2)), options={"variant": "xu", "order": "record"})
     assert {frozenset(members.tolist()) for members in partition.members()} == {

@@ -62,7 +62,7 @@ def test_generic_on_census(k: int, loss: float) -> None:
 def test_single_on_census(k: int, loss: float, with_last: float) -> None:
     X = standardized_census()
     assert lost(X, mdav_labels(X, k, "single")) == pytest.approx(with_last, abs=5e-5)
-    X = X[:, :-1].copy()  # the paper's experiment leaves the last attribute out (002, Section 5)
+    X = X[:, :-1].copy()  # the paper's experiment leaves the last attribute out (Domingo-Ferrer et al. 2008, §5)
     labels = mdav_labels(X, k, "single")
     assert lost(X, labels) == pytest.approx(loss, abs=5e-6)
     np.testing.assert_array_equal(labels, twin.mdav_single(X, k))

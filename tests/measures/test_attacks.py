@@ -1,4 +1,4 @@
-"""Attacks: goldens G23 and G39 and the examples of SPEC §5, naive twins on random tables, and releases side by side."""
+"""Attacks: golden values, the examples of docs/measures.md, naive twins on random tables, and releases side by side."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def release(*classes: tuple[str, list[str | None]]) -> pl.DataFrame:
 
 
 def test_intersection_of_two_releases() -> None:
-    """SPEC §5.7: {dyspepsia, bronchitis} ∩ {dyspepsia, gastritis} = {dyspepsia}."""
+    """{dyspepsia, bronchitis} ∩ {dyspepsia, gastritis} = {dyspepsia}."""
     first = release(("[20, 29]", ["dyspepsia", "bronchitis"]), ("[30, 39]", ["flu", "cold"]))
     second = release(("[25, 34]", ["dyspepsia", "gastritis"]), ("[35, 60]", ["flu", "cold"]))
     persons = pl.DataFrame({"age": [27, 38, 22]})
@@ -296,7 +296,7 @@ def test_intersection_without_persons_knows_the_class_only() -> None:
 
 
 def test_one_insertion_is_read_off() -> None:
-    """F11's planted leak: one record joins a class, and its value is the difference."""
+    """A planted leak: one record joins a class, and its value is the difference."""
     before = release(("[20, 29]", ["flu", "cold"]), ("[30, 39]", ["flu", "ulcer"]))
     after = release(("[20, 31]", ["cold", "flu", "HIV"]), ("[30, 39]", ["ulcer", "flu"]))
     changes, exposure = difference(Releases.of([before, after], AGE), k=2)

@@ -1,4 +1,4 @@
-"""Loss measures: golden values G18, G36, G37 and RT7, the naive twin on random tables, and SPEC §10.1 no. 4 to 6."""
+"""Loss measures: golden values, the running example, the naive twin on random tables, and what must hold of any loss."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_suppressed_records_are_a_class_when_starred_and_none_when_dropped() -> 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_measures_stay_in_their_range_and_grow_when_classes_merge(seed: int) -> None:
-    """SPEC §10.1, no. 5 and 6: merging never lowers a loss or a distinct count, nor raises the largest distance."""
+    """Merging never lowers a loss or a distinct count, nor raises the largest distance."""
     data = random_table(seed, 20, sensitive=1)
     before = random_partition(seed, 20, 5, suppressed=0)
     labels = before.labels.copy()

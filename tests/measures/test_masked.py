@@ -50,7 +50,7 @@ def test_in_the_original_order_everything_can_be_measured(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_published_values_cover_the_original_ones(seed: int) -> None:
-    """SPEC §10.1, no. 4."""
+    """Every published value covers its original."""
     data = random_table(seed, 30)
     masked, _, _ = masked_of(data, partition_of(seed, 30, 6, suppressed=1), shuffle=False)
     assert covered(read_published(data, masked)).all()

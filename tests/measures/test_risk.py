@@ -1,4 +1,4 @@
-"""Risks (G38), estimators of uniqueness against independent formulas and simulated populations, separating columns."""
+"""Risks, estimators of uniqueness against independent formulas and simulated populations, separating columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The golden values of SPEC §§1, 3.8, 3.9 and 6 that concern models."""
+"""Golden values of the models: the papers' examples, and small classes worked out by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def distances(table, classes, distance, **more):
 
 
 def test_two_sensitive_pairs_do_not_exist():
-    """G17: the figure of 000 with three attributes, of which only one class can be made."""
+    """Figure 1 of Truta et al. 2007 with three attributes, of which only one class can be made."""
     columns = [column(list(values), name=name) for name, values in (("A", "1122"), ("B", "abab"), ("C", "xyyx"))]
     rules = Policy((PSensitive(2),)).bind(columns, 4)
     assert rules.max_classes == 2
@@ -67,7 +67,7 @@ def test_two_sensitive_pairs_do_not_exist():
 
 
 def test_masked_table_of_000():
-    """G18: k = 3 and p = 1; with one other diagnosis p = 2."""
+    """k = 3 and p = 1; with one other diagnosis p = 2."""
     diagnosis = ["AIDS"] * 3 + ["Diabetes"] * 2 + ["Tuberculosis"] * 2
     income = ["60", "60", "40", "50", "40", "50", "40"]
     labels = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -84,7 +84,7 @@ def test_masked_table_of_000():
 
 
 def test_masked_table_of_001():
-    """G23: k = 2, p = 1, and two of five classes hold one problem only."""
+    """k = 2, p = 1, and two of five classes hold one problem only."""
     problem = [
         "breath",
         "chest",
@@ -123,7 +123,7 @@ def test_a_protected_root_leaves_one_subtree():
 
 
 def test_extended_on_mapped_values_is_p_sensitivity_of_the_mapped_table():
-    """SPEC §10.1 (12), and p+ as extended p-sensitivity on two levels."""
+    """A mapped table, and p+ as extended p-sensitivity on two levels."""
     rng = np.random.default_rng(4)
     for _ in range(20):
         table = list(rng.choice(DISEASES, size=20))
@@ -162,7 +162,7 @@ def test_categories_stop_the_similarity_attack():
     ],
 )
 def test_weights_of_categories(members, scope, distinct, weight):
-    """G24."""
+    """Weights over records and over distinct values."""
     attribute = column(DISEASES, DISEASES, categories=SECRECY)
     rule = PAlphaSensitive(1, 1.0, scope=scope).bind(attribute, 8)
     counts = histogram(members, DISEASES)
@@ -177,7 +177,7 @@ def test_weights_of_categories(members, scope, distinct, weight):
     [((4, 3, 2, 1), 1.2799, 3.5961, {2: 2 / 3, 3: 4 / 3}), ((5, 1, 1, 1), 1.0735, 2.9257, {2: 5 / 3})],
 )
 def test_entropy_and_recursive_diversity(frequencies, information, values, limits):
-    """G28."""
+    """Entropies and the c from which recursive diversity holds."""
     members = [name for name, f in zip("abcd", frequencies, strict=True) for _ in range(f)]
     counts = histogram(members, "abcd")
     assert float(entropy(counts)[0]) == pytest.approx(information, abs=5e-5)
@@ -191,7 +191,7 @@ def test_entropy_and_recursive_diversity(frequencies, information, values, limit
 
 
 def test_recursive_diversity_is_not_the_misprinted_formula():
-    """E2-1: with r_1 on the right, 5 < 7 would hold."""
+    """With r_1 on the right, 5 < 7 would hold."""
     members = list("aaaaabcd")
     assert not satisfies(LDiversity(2, variant="recursive", c=1.0), members, members)
 
@@ -205,7 +205,7 @@ def test_uniform_classes_reach_their_entropy_exactly():
 
 
 def test_alpha_is_not_p_sensitivity():
-    """E2-4: {a, a, a, b} has two values and a share of 0.75."""
+    """{a, a, a, b} has two values and a share of 0.75."""
     table = list("aaab")
     assert satisfies(PSensitive(2), table, table)
     assert not satisfies(AlphaK(0.5), table, table)
@@ -235,7 +235,7 @@ def test_range_of_numbers():
 
 
 def test_ordered_distance():
-    """G25."""
+    """Salaries in order."""
     table = [f"{k}k" for k in range(3, 12)]
     classes = [["3k", "4k", "5k"], ["6k", "8k", "11k"], ["3k", "5k", "9k"], ["4k", "7k", "10k"], ["7k", "9k", "10k"]]
     found = distances(table, classes, "ordered", labels=table, ordered=True)
@@ -244,7 +244,7 @@ def test_ordered_distance():
 
 
 def test_hierarchical_distance():
-    """G26."""
+    """Diseases in a taxonomy."""
     classes = [
         ["gastric ulcer", "gastritis", "stomach cancer"],
         ["gastric ulcer", "stomach cancer", "pneumonia"],
@@ -257,13 +257,13 @@ def test_hierarchical_distance():
 
 
 def test_equal_distance():
-    """G27, and the example of SPEC §1.9."""
+    """Equal distances."""
     assert distances(DISEASES, [["HIV", "cancer"]], "equal") == pytest.approx([0.75], abs=1e-12)
     assert distances("abc", ["ab"], None) == pytest.approx([1 / 3], abs=1e-12)
 
 
 def test_variances_of_002():
-    """G40, and the reference variances of the third experiment."""
+    """The reference variances of the three experiments of Domingo-Ferrer et al. 2008."""
     even = [str(v) for v in range(1, 11) for _ in range(108)]
     skewed = [str(v) for v in range(1, 10) for _ in range(10)] + ["10"] * 990
     labels = [str(v) for v in range(1, 11)]
@@ -289,7 +289,7 @@ def variance(kind, values):
 
 
 def test_kpqr_is_not_union_closed():
-    """SPEC §1.14: {1, 10} and a hundred times {10}."""
+    """{1, 10} and a hundred times {10}."""
     table = ["1", "10"] + ["10"] * 100 + ["5"] * 300
     numbers = {"labels": ["1", "5", "10"], "numbers": np.array([1.0, 5.0, 10.0])}
     model = KPQR(2, 0.1, 0.5)
@@ -315,7 +315,7 @@ def test_a_value_of_exactly_the_share_q_is_not_rare():
 
 
 def test_guarding_nodes():
-    """SPEC §1.11: "stomach" guards to 1/2 and "flu" to 1/4."""
+    """A guard "stomach" gives 1/2 and "flu" 1/4."""
     members = ["flu", "gastritis", "gastric ulcer", "pneumonia"]
     for guards, breach in ((["", "stomach", None, ""], 0.5), (["flu", "", "", ""], 0.25)):
         attribute = column(members, taxonomy=LUNGS, guards=np.array(guards, dtype=object))
@@ -345,7 +345,7 @@ def test_a_guard_beside_the_value_is_refused():
 
 
 def test_div_and_hom():
-    """G22."""
+    """Hom of a class, and Div of three records."""
     counts = [np.array([[1, 1, 0]]), np.array([[2, 0]])]
     half = np.array([0.5, 0.5])
     assert hom(counts, 3, half).tolist() == [1.5]

@@ -1,4 +1,4 @@
-"""I3M+, I3M−, Split2k and IL_Optimization straight from 004 and SPEC §4.17–4.18, looking at every class every time.
+"""I3M+, I3M−, Split2k and IL_Optimization straight from docs/algorithms.md#i3m, looking at every class every time.
 
 Losses come from the tables of `tests/reference/k_member.py`. Costs are compared in units of 2⁻⁴⁰; ties go to the
 smallest record and to the oldest class.
@@ -83,7 +83,7 @@ class Classes:
 
 
 def split(table: Table, members: Sequence[int], k: int) -> list[int]:
-    """The k records that move to the new class, one at a time (004, Figure 1)."""
+    """The k records that move to the new class, one at a time (Truta & Campan 2007, Figure 1)."""
     rest, new = sorted(members), []
     while len(new) < k:
         costs = []

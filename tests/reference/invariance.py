@@ -1,6 +1,6 @@
-"""m-invariant publication straight from SPEC §4.19, in plain Python, for numbers as quasi-identifiers.
+"""m-invariant publication straight from docs/evolving-data.md#m-invariance-step-by-step, in plain Python, for numbers as quasi-identifiers.
 
-Where SPEC leaves a choice: buckets by their sorted signature, values in order; nearest new rows by the least ncp (in ticks of
+Where the page leaves a choice: buckets by their sorted signature, values in order; nearest new rows by the least ncp (in ticks of
 2^-40) of one class with any old row of the bucket, then by number; a round takes the rows nearest to the first row of its
 most frequent value; a cut gives the smaller half to the left, by code and then by number.
 Rows are numbers; counterfeits are -1, -2, … in the order they are made, each a copy of a real row.

@@ -1,4 +1,4 @@
-"""k-member straight from SPEC §4.4 (Byun et al. 2007): every step looks at every record that is left.
+"""k-member straight from docs/algorithms.md#k_member (Byun et al. 2007): every step looks at every record that is left.
 
 Losses are worked out here from the table's codes, numbers and parent arrays. Costs are compared in units of 2⁻⁴⁰, ties
 go to the smallest record, then to the oldest class. Policies beyond k: the class grows to `size`, then takes the record

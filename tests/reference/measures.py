@@ -1,4 +1,4 @@
-"""Measures, risks and attacks straight from SPEC §§3, 5: plain Python, record by record, pair by pair."""
+"""Measures, risks and attacks straight from docs/measures.md: plain Python, record by record, pair by pair."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Bag:
 
 
 def measures(columns, weights, classes, suppressed, k):
-    """All totals of SPEC §3 for classes of record numbers."""
+    """All totals for classes of record numbers."""
     n = sum(map(len, classes)) + len(suppressed)
     d = len(columns)
     sums = Counter()

@@ -1,4 +1,4 @@
-"""Microaggregation with sensitive values straight from SPEC §4.10-4.12 and F9, F14: every step looks at every free record.
+"""Microaggregation with sensitive values straight from docs/algorithms.md: every step looks at every free record.
 
 Points are rows of X; distances and ties are those of `tests.reference.mdav`. `lacks(members)` is what a group of records
 is short of, 0 for a good one. Labels are -1 for records that found no group.
@@ -41,7 +41,7 @@ def mdav_grown(X: Points, k: int, form: str, lacks: Lacks, rows: Sequence[int] |
 def p_mdav(
     X: Points, k: int, wanted: list[tuple[list[Any], int]], lacks: Lacks, order: list[int] | None
 ) -> list[list[int]]:
-    """SPEC §4.11; `wanted` has the values of an attribute and how many of them a group needs."""
+    """p_mdav; `wanted` has the values of an attribute and how many of them a group needs."""
     free, groups = list(range(len(X))), []
     while len(free) >= k and all(distinct(values, free) >= p for values, p in wanted):
         seed = farthest(X, free, mean(X, free, True)) if order is None else next(i for i in order if i in free)
@@ -92,7 +92,7 @@ class Attribute:
         self.whole = self.variance([v for v in known if self.reference == "all" or v in self.rare])
 
     def variance(self, values: Sequence[Any]) -> float:
-        """Half the mean squared distance of pairs (SPEC §3.9)."""
+        """Half the mean squared distance of pairs (docs/models.md#variance)."""
         counts = Counter(values)
         pairs = (counts[a] * counts[b] * self.squared(a, b) for a in counts for b in counts)
         return math.fsum(pairs) / (2 * len(values) ** 2) if values else 0.0
@@ -129,7 +129,7 @@ def kpqr(
     tail: str = "X",
     more: bool = False,
 ) -> list[list[int]]:
-    """SPEC §4.12, steps 1 to 3, with F9 and F14; `more`: the policy has other rules, which `lacks` counts too."""
+    """kpqr, steps 1 to 3; `more`: the policy has other rules, which `lacks` counts too."""
     free, groups = list(range(len(X))), []
 
     def sensitive(records: Sequence[int]) -> list[int]:

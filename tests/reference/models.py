@@ -1,4 +1,4 @@
-"""Privacy models straight from SPEC §1: one class, one attribute, plain Python and exact fractions.
+"""Privacy models straight from docs/models.md: one class, one attribute, plain Python and exact fractions.
 
 A class and a table are lists of records' values, None for a missing one. `about` describes the attribute: `number` and
 `rank` of each value, `parent` of each node of its taxonomy, `protect`, `categories`. Every
@@ -85,7 +85,7 @@ def t_closeness(members, table, about, *, t, distance=None):
 
 
 def emd(members, table, about, distance):
-    """The closed forms of SPEC §1.9."""
+    """The closed forms of docs/models.md#t_closeness."""
     if not known(members):
         return Fraction(1)
     p, q = shares(members), shares(table)
@@ -139,7 +139,7 @@ def kpqr(members, table, about, *, p, q, r, reference="all", scope="required"):
 
 
 def variance(values, about):
-    """Half the mean squared distance of pairs (SPEC §3.9)."""
+    """Half the mean squared distance of pairs (docs/models.md#variance)."""
     if not values:
         return 0.0
 

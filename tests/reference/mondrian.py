@@ -1,4 +1,4 @@
-"""Mondrian straight from SPEC §4.6: parts are lists of records, every quantity is worked out anew from the codes.
+"""Mondrian straight from docs/algorithms.md#mondrian: parts are lists of records, every quantity is worked out anew from the codes.
 
 Extents and savings are compared in units of 2⁻⁴⁰. Ties: larger extent, earlier column, then the order in which an
 attribute's cuts are listed: along the taxonomy, between two codes, one value or node against the rest. An attribute

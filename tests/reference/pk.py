@@ -1,4 +1,4 @@
-"""GreedyPKClustering and EnhancedPKClustering straight from SPEC §4.2 and §4.3 (000, §3.2): lists, scans and sorted matrices.
+"""GreedyPKClustering and EnhancedPKClustering straight from docs/algorithms.md: lists, scans and sorted matrices.
 
 `secrets` has one row of codes a sensitive attribute, -1 for missing, and `p` one number each. Diversities and costs are
 compared in units of 2⁻⁴⁰, then records, then clusters. For one cluster the least added loss is the least loss of the union.
@@ -63,7 +63,7 @@ def disperse(table: Table, records: Sequence[int], clusters: list[Cluster]) -> N
 
 
 def greedy_pk(table: Table, secrets: Secrets, k: int, first: int) -> list[Cluster]:
-    """SPEC §4.3."""
+    """docs/algorithms.md#greedy_pk."""
     k = max([k, *secrets.p])
     rest, clusters = list(range(table.n)), []
     seed = first
@@ -96,7 +96,7 @@ def enhanced_pk(
     seed_spread: bool = False,
     by_unit_cost: bool = False,
 ) -> list[Cluster]:
-    """SPEC §4.2, step by step."""
+    """docs/algorithms.md#enhanced_pk, step by step."""
     k = max([k, *secrets.p])
     # Step 1
     hardness = []

@@ -1,4 +1,4 @@
-"""SpatialDistance as 003 describes it, completed by SPEC §4.13; plain Python, nothing shared with the package."""
+"""SpatialDistance straight from docs/algorithms.md#spatial_distance; plain Python, nothing shared with the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001's three layers in plain Python, x-means and merging included.
+"""The three layers of docs/algorithms.md#three_layer in plain Python, x-means and merging included.
 
 Points are whole numbers, steps of 2⁻²⁰, and so are centres; distances are then whole ticks of 2⁻⁴⁰ and nothing is rounded.
 """
@@ -76,7 +76,7 @@ def merge(
 def three_layer(
     table: Table, k: int, ok: Callable[[list[int]], bool], *, least: int, most: int, seed: int, uniform: bool = False
 ) -> tuple[list[list[int]], list[int]]:
-    """All of 001, §IV (SPEC §4.14): the released classes and the suppressed records, for policies closed under supersets."""
+    """All of it: the released classes and the suppressed records, for policies closed under supersets."""
     raw = [1.0 if uniform else chi_squared(*_known(table.bins(a), table.label)) for a in range(table.width)]
     weights = _scaled(raw, 1.0)
     variety = _scaled([float(len(set(column))) for column in table.columns], 0.0)
@@ -162,7 +162,7 @@ def _scaled(values: list[float], when_equal: float) -> list[float]:
 def _clustered(
     table: Table, records: list[int], attributes: Sequence[int], weights: list[float], least: int, most: int, seed: int
 ) -> list[list[int]]:
-    """X-means (SPEC §4.15) of the distinct rows, in the order of their codes, each with its weight."""
+    """X-means of the distinct rows, in the order of their codes, each with its weight."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for record in records:
         rows.setdefault(tuple(table.columns[a][record] for a in attributes), []).append(record)

@@ -1,4 +1,4 @@
-"""Top-down local recoding straight from SPEC §4.8 (Wong et al. 2006) and §4.9 (Xu et al. 2006), in plain Python.
+"""Top-down local recoding straight from docs/algorithms.md#top_down (Wong et al. 2006, Xu et al. 2006), in plain Python.
 
 Costs are compared in units of 2⁻⁴⁰, ties go to the smaller record, group or column. `deficit` says what a class lacks
 under the policy. Wong: numbers are halved after their median record again and again (a value nobody has counts

@@ -1,4 +1,4 @@
-"""IL_Optimization: 004's example, its twin on random tables, and what SPEC §10.1 (8) promises."""
+"""IL_Optimization: the paper's example, its twin on random tables, and that it never loses, keeps k and ends in one pass."""
 
 from __future__ import annotations
 

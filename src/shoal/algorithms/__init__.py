@@ -24,7 +24,7 @@ Algorithm = Callable[..., Partition]
 # Rooms that algorithms share; they are not algorithms themselves.
 SHARED = ("blocks", "common", "features", "levels", "weighting", "xmeans")
 COMMON = ("objective", "seed", "progress")
-# Those whose time grows faster than the table: they take the option `blocks` (DESIGN §4.5).
+# Those whose time grows faster than the table: they take the option `blocks` (docs/algorithms.md#blocks).
 BLOCKED = ("enhanced_pk", "greedy_pk", "k_member", "kpqr", "mdav", "p_mdav", "spatial_distance")
 
 

@@ -1,6 +1,6 @@
 """auto: choose the algorithm from the policy, the data and the size, and say why.
 
-000's authors wished for a combination of Greedy (small p) and Enhanced (large p); this is it, with more candidates.
+Truta et al. 2007 wished for a combination of Greedy (small p) and Enhanced (large p); this is it, with more candidates.
 Small tables are worth trying everything on; large ones are judged by a sample, and the winner runs on the whole table.
 """
 
@@ -38,7 +38,7 @@ def auto(
     refined: bool = False,
     prefer: Prefer = "loss",
 ) -> Partition:
-    """The candidate with the least loss; with `prefer="classes"` the one with most classes (000's aim), then the least loss.
+    """The candidate with the least loss; with `prefer="classes"` the one with most classes, then the least loss.
 
     `refined` says that a search follows, so the start hardly matters.
     """
@@ -102,7 +102,7 @@ def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> li
     else:
         wanted = ["k_member", "mondrian"]
         if not rules.only_size:
-            # F3: greedy while p-sensitivity is cheap, enhanced when it decides how many classes there can be.
+            # Greedy while p-sensitivity is cheap, enhanced when it decides how many classes there can be.
             wanted = ["greedy_pk", *wanted] if rules.max_classes * rules.k >= 2 * n else ["enhanced_pk", *wanted]
     found = [name for name in wanted if name in there]
     if not found:

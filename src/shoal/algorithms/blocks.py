@@ -1,4 +1,4 @@
-"""Blocks: large tables cut into parts that any algorithm solves one by one, on all cores (DESIGN §4.5).
+"""Blocks: large tables cut into parts that any algorithm solves one by one, on all cores.
 
 The cuts are Mondrian's and know the policy, so every block is a good class by itself and whatever an algorithm repairs by
 merging ends well inside it. Rules travel with a block: it is measured by the whole table's distributions. Then the seams: the

@@ -1,8 +1,8 @@
 """What several algorithms do: grow classes, place left-over records, merge classes that fail, check the result.
 
 Every algorithm may hand its labels to `finish`: records without a class (label -1) join the cheapest class that stays
-good, classes that are not good are merged until they are (SPEC §11). That ends well whenever one class with all the
-records is good, which `require_one_class` finds out before any work is done.
+good, classes that are not good are merged until they are (docs/algorithms.md#any-policy). That ends well whenever one class
+with all the records is good, which `require_one_class` finds out before any work is done.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def grow_classes(
     """Classes grown one after the other from far-apart seeds; -1 for records that found no finished class.
 
     The first seed is the record `first` itself (`start_there`) or the one furthest from it.
-    `weights` (one a rule) weigh the gains of rules that count distinct values as Div does (000, Definition 11).
+    `weights` (one a rule) weigh the gains of rules that count distinct values as Div does (docs/models.md#hom-and-div).
     """
     from shoal.kernels.greedy import make_groups
     from shoal.kernels.pool import bring_forward, make_frontier, make_pool
@@ -279,7 +279,7 @@ def checked(rules: Rules, labels: NDArray[Any], **notes: Any) -> Partition:
 
 
 def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
-    """Records with label -1, in order, join the class with the least added loss that stays good (SPEC §4.1).
+    """Records with label -1, in order, join the class with the least added loss that stays good.
 
     Those that would spoil every class keep label -1. With no class at all, everybody is in class 0.
     """
@@ -428,7 +428,7 @@ def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
 
 
 def diversity_weights(rules: Rules, weights: str, algorithm: str) -> Floats:
-    """The w of Div and Hom (000, Definitions 11 and 12), one a rule: summing to 1 over those that ask for distinct values."""
+    """The w of Div and Hom (docs/models.md#hom-and-div), one a rule: summing to 1 over those that ask for distinct values."""
     if weights not in WEIGHTS:
         raise ConfigError(f"{algorithm}: weights = {weights!r} is not allowed; {did_you_mean(str(weights), WEIGHTS)}")
     counted = distinct_rules(rules)

@@ -1,7 +1,7 @@
 """Datafly: generalize the attribute with the most values, level by level, until few enough records are left over.
 
-Sweeney: Achieving k-anonymity privacy protection using generalization and suppression, 2002; compared with in 003;
-SPEC §4.7. Classes are tested with the policy itself, so any policy works that all records together satisfy.
+Sweeney 2002; compared with in Sarrafi Aghdam & Sonehara 2013; docs/algorithms.md#datafly. Classes are tested with the
+policy itself, so any policy works that all records together satisfy.
 
 >>> import polars as pl, shoal
 >>> frame = pl.DataFrame({"age": [21, 24, 25, 43, 48, 49], "sex": ["M", "F", "M", "F", "F", "M"]})

@@ -1,6 +1,6 @@
-"""EnhancedPKClustering (000, §3.2, with the corrections of SPEC §4.2): as many classes as p-sensitivity allows.
+"""EnhancedPKClustering (docs/algorithms.md#enhanced_pk): as many classes as p-sensitivity allows.
 
-It starts from the bound on the number of classes (000, Condition 2), deals the sensitive values out so that this many
+It starts from the bound on the number of classes (docs/models.md#condition-2), deals the sensitive values out so that this many
 classes can have p of them, and only then looks at sizes and loss. At large p it makes more and smaller classes than greedy
 growth; at small p it pays for them with loss.
 """
@@ -56,7 +56,7 @@ def enhanced_pk(
     `faithful` keeps two habits of the printed procedure: no repair where a frequent value has fewer records than there are
     classes, and records are poured into a class even if none of them helps it. `seed_spread` starts the classes with
     records far from each other, `dissolve` says which classes below k are given up. Nothing here is random: `seed` is
-    not used. Policies beyond k and distinct values are reached by dealing every value evenly (SPEC §9, F4).
+    not used. Policies beyond k and distinct values are reached by dealing every value evenly.
     """
     share = diversity_weights(rules, weights, "enhanced_pk")
     if dissolve not in DISSOLVE:
@@ -141,7 +141,7 @@ def enhanced_pk(
 
 
 class Hardness(NamedTuple):
-    """How hard an attribute is (000, Definition 13), with its sensitive classes in descending order of size."""
+    """How hard an attribute is (Truta et al. 2007, Definition 13), with its sensitive classes in descending order of size."""
 
     attribute: str | None
     classes: int
@@ -153,7 +153,7 @@ class Hardness(NamedTuple):
 
 
 def max_clusters(sizes: Ints, p: int) -> tuple[int, int]:
-    """Condition 2 of 000 for one attribute with descending frequencies: the bound and its iValue.
+    """Condition 2 (docs/models.md#condition-2) for one attribute with descending frequencies: the bound and its iValue.
 
     >>> max_clusters(np.array([5, 3, 2, 2]), 3)
     (3, 2)
@@ -234,7 +234,7 @@ def _affordable(clusters: Clusters, listed: Ints, k: int, dissolve: str) -> tupl
 
 
 def number_of_classes(sizes: Ints, free: int, k: int) -> int:
-    """The corrected v of 000 (SPEC §8.1, E0-9): classes of k or more stay, the records of the others make as many as they can.
+    """The corrected v (docs/papers.md#truta-et-al-2007): classes of k or more, and as many as the records of the others make.
 
     >>> number_of_classes(np.array([5, 2, 1]), 0, 4)
     1
@@ -246,7 +246,7 @@ def number_of_classes(sizes: Ints, free: int, k: int) -> int:
 def _dealt_evenly(
     data: Microdata, rules: Rules, objective: Measure, seed_spread: bool, progress: Progress
 ) -> Partition:
-    """Any policy (SPEC §9, F4): every combination of sensitive values goes round the classes, so that each mirrors the table.
+    """Any policy: every combination of sensitive values goes round the classes, so that each mirrors the table.
 
     How many records of a combination a class gets does not depend on which, so the number of classes is settled first: the
     one that gives most good classes. Inside a combination each class takes the cheapest record; failing classes are merged.

@@ -1,4 +1,4 @@
-"""Records as points, and classes by the distance of their means, for microaggregation (002; SPEC §4.10-4.12).
+"""Records as points, and classes by the distance of their means, for microaggregation (docs/algorithms.md#mdav).
 
 Squared distances of points add up over the attributes. Numbers and the ranks of ordered labels are standardized (mean 0,
 standard deviation 1), two different categories are at distance 1, two leaves of a taxonomy at the height of their
@@ -139,7 +139,7 @@ def finish_groups(
     """Place left-over records (negative labels), merge what is not good, and check the promise.
 
     `demands` may ask for more than the rules. Where good classes may spoil each other, those that publish
-    the same values are merged too, because a reader of the release cannot tell them apart (SPEC §0.4).
+    the same values are merged too, because a reader of the release cannot tell them apart.
     """
     if labels.max() < 0:
         return checked(rules, resort, **notes)
@@ -178,7 +178,7 @@ class _Classes:
     def place(self, waiting: Records) -> None:
         """Each record, in order, joins the class with the nearest mean that stays good; the nearest if none does.
 
-        The means are those of the classes before anybody joined (SPEC §4.11).
+        The means are those of the classes before anybody joined (docs/algorithms.md#p_mdav).
         """
         if len(waiting) == 0:
             return

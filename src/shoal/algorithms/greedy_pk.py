@@ -1,4 +1,4 @@
-"""GreedyPKClustering (Campan, Truta, Miller, Sinca 2007, as SPEC §4.3 reconstructs it): the baseline of 000.
+"""GreedyPKClustering (Campan et al. 2007; docs/algorithms.md#greedy_pk): the baseline of Truta et al. 2007.
 
 Classes are grown one after the other, diversity first. It is fast and loses little while p is small; near its end the rare
 sensitive values are used up, and with a large p many records have to be dispersed.
@@ -33,7 +33,7 @@ def greedy_pk(
 
     The first class starts with the record `first` (drawn with `seed` by default), each later one with the record furthest
     from the seed before. Records of a class that cannot be finished are dispersed to the best classes. For rules other
-    than p-sensitivity and its relatives, diversity is the decrease of their deficit (SPEC §9, F4).
+    than p-sensitivity and its relatives, diversity is the decrease of their deficit (docs/algorithms.md#any-policy).
     """
     share = diversity_weights(rules, weights, "greedy_pk")
     if first is not None and not 0 <= first < data.n:

@@ -1,6 +1,6 @@
 """Incognito: all full-domain generalizations that satisfy the policy, found from small attribute sets upwards.
 
-LeFevre, DeWitt, Ramakrishnan: Incognito, SIGMOD 2005; compared with in 000 and 003; SPEC §4.5. When good classes merged
+LeFevre et al. 2005; compared with in two of the papers; docs/algorithms.md#incognito. When good classes merged
 are good (*union-closed*), two things hold that save most of the work: every generalization of a node that
 satisfies the policy satisfies it too, and a node fails when its levels fail for fewer attributes.
 
@@ -252,7 +252,7 @@ def _cost(
     choose: Choose,
     objective: Measure,
 ) -> int:
-    """What a node costs; less is better. A suppressed record costs everything (SPEC §3)."""
+    """What a node costs; less is better. A suppressed record costs everything (docs/measures.md#loss)."""
     sizes = frequencies.sizes[kept]
     suppressed = data.n - int(sizes.sum())
     if choose == "height":

@@ -1,4 +1,4 @@
-"""k-member clustering (Byun et al. 2007): classes of k records grown greedily from far-apart seeds (SPEC §4.4)."""
+"""k-member clustering (Byun et al. 2007): classes of k records grown greedily from far-apart seeds."""
 
 from __future__ import annotations
 

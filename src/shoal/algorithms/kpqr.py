@@ -1,4 +1,4 @@
-"""(k, p, q, r)-anonymous microaggregation: groups round rare sensitive values first, MDAV for the rest (002, §4)."""
+"""(k, p, q, r)-anonymous microaggregation: groups round rare values first, MDAV for the rest (docs/algorithms.md#kpqr)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def kpqr(
     Then the rest is microaggregated by MDAV (one group at a time), and groups that fall short are merged with the
     nearest that makes them good. With several (k, p, q, r) rules a group obeys those whose rare values it holds.
 
-    `prefer_variance` takes, where it can, values that raise the variance already on the way to p, as 002 prints it.
+    `prefer_variance` takes, where it can, values that raise the variance already on the way to p, as is printed.
     `tail_test="Y"` gives up forming groups when the rare records left have too few values or too little variance by
-    themselves, as 002 prints it; "X" only when all the records left have too few. `t` asks groups with a rare value
-    also for t-closeness, against the skewness that 002 leaves open. `init="order"` takes seeds in the table's order.
+    themselves, as is printed; "X" only when all the records left have too few. `t` asks groups with a rare value
+    also for t-closeness, against the skewness that the paper leaves open. `init="order"` takes seeds in the table's order.
     A policy without a (k, p, q, r) rule makes this `mdav` in its single form.
     """
     require_word("kpqr", "tail_test", tail_test, TAILS)
@@ -190,7 +190,7 @@ class Duties:
         return Demands([*names, *(str(close) for close in self.close)], deficits)
 
     def ratios(self, partition: Partition) -> dict[str, dict[str, dict[str, float]]]:
-        """The smallest variance of an obliged class, as a share of both references (SPEC §1.10)."""
+        """The smallest variance of an obliged class, as a share of both references (docs/models.md#kpqr)."""
         found: dict[str, dict[str, float]] = {}
         counts = self.rules.counts_by_rule(self.rules.stats(partition.labels, partition.classes))
         for rule in self.rare_rules:

@@ -1,4 +1,4 @@
-"""Full-domain generalization: every attribute at one level of its hierarchy, the same for all records (SPEC §0.2).
+"""Full-domain generalization: every attribute at one level of its hierarchy, the same for all records.
 
 A *node* is one level per attribute. Its classes are counted as a frequency set: groups of equal generalized values,
 with sizes and histograms, and the frequency set of a coarser node comes from that of a finer one, not from the records.
@@ -186,7 +186,7 @@ def kept_groups(frequencies: Frequencies, rules: Rules, good: Bools, masked: Mas
     """Which groups stay when the records of the others are suppressed; None when they cannot be.
 
     Suppressed records that are published masked are a class and have to be a good one. With `absorb`, where they are
-    not, the smallest good class that makes them one is suppressed too (SPEC §4.7). At least one class has to
+    not, the smallest good class that makes them one is suppressed too (docs/algorithms.md#datafly). At least one class has to
     stay, and at most `allowed` records may go.
     """
     if good.all():

@@ -1,6 +1,7 @@
-"""MDAV microaggregation (Domingo-Ferrer & Torra 2005): groups of k near records, formed far from the mean (SPEC §4.10).
+"""MDAV microaggregation (Domingo-Ferrer & Torra 2005): groups of k near records, formed far from the mean.
 
-002 compares with it, and its own algorithm ends with it. `form="single"` is the variant that 002's tables were made with.
+Domingo-Ferrer et al. 2008 compare with it, and their own algorithm ends with it. `form="single"` is the variant that their
+tables were made with.
 """
 
 from __future__ import annotations

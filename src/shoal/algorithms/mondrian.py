@@ -1,6 +1,6 @@
 """Mondrian: cut the table, and the parts again, as long as all parts satisfy the policy.
 
-LeFevre, DeWitt, Ramakrishnan: Mondrian multidimensional k-anonymity, ICDE 2006; SPEC §4.6. Children are tested with the
+LeFevre et al. 2006; docs/algorithms.md#mondrian. Children are tested with the
 policy itself, so it may be any. Classes publish what their records have in common, never the cut's borders.
 
 Which cut a part gets is up to `split`: the attribute with the largest extent at its median ("median", the paper), or the

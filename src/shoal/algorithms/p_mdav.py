@@ -1,4 +1,4 @@
-"""p-sensitive k-anonymous microaggregation (Solanas, Sebé, Domingo-Ferrer 2008), which 002 compares with (SPEC §4.11)."""
+"""p-sensitive k-anonymous microaggregation (Solanas et al. 2008), which Domingo-Ferrer et al. 2008 compare with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SpatialDistance (003, §4; SPEC §4.13): classes of mixed data without taxonomies.
+"""SpatialDistance (Sarrafi Aghdam & Sonehara 2013, §4): classes of mixed data without taxonomies.
 
 The distance between categories comes from contingency tables: values that are about as frequent as the reference's own,
 among records that share the reference's other values, are near. High-cardinality attributes weigh almost nothing.
@@ -124,7 +124,7 @@ def _records(data: Microdata) -> Records:
         if isinstance(domain, Interval) and is_number[a]:
             known[:, a] = data.codes[:, a] < domain.missing_code
             values = domain.values
-            # 003 measures against the range of the original table, not against a declared domain.
+            # The paper measures against the range of the original table, not against a declared domain.
             spread = float(values[-1] - values[0]) if len(values) > 1 else 0.0
             scaled = values / spread if spread > 0 else np.zeros(len(values))
             numbers[known[:, a], a] = scaled[data.codes[known[:, a], a]]

@@ -1,4 +1,4 @@
-"""3LayerAnonymizing (001, §IV; SPEC §4.14): weigh the attributes, cluster twice, merge clusters until they satisfy the policy.
+"""3LayerAnonymizing (docs/algorithms.md#three_layer): weigh attributes, cluster twice, merge until the policy holds.
 
 Layers 1 and 2 do not depend on p and t, and on k only through `k_pre`; `prepare` runs them once for a whole sweep.
 """
@@ -62,10 +62,10 @@ def three_layer(
     split: bool = False,
     preparation: Preparation | None = None,
 ) -> Partition:
-    """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least, F7).
+    """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least).
 
-    Records that fit into no large cluster are outliers: `"suppress"` removes them as 001 does when they are no good class of
-    their own, `"rescue"` lets them join the cheapest class that stays good. `split` (F7) cuts the merged classes on as
+    Records that fit into no large cluster are outliers: `"suppress"` removes them as the paper does when they are no good
+    class of their own, `"rescue"` lets them join the cheapest class that stays good. `split` cuts the merged classes on as
     Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
     for option, value, kind in (("merging", merging, Merging), ("outliers", outliers, Outliers)):
@@ -111,7 +111,7 @@ def prepare(
     m1: int | None = None,
     criterion: Criterion = "bic",
 ) -> Preparation:
-    """Layers 1 and 2 with the size threshold k; for a sweep over several k take the largest (F15)."""
+    """Layers 1 and 2 with the size threshold k; for a sweep over several k take the largest."""
     weights = normalized(weigh(data, label, weighting))
     distinct = np.array([len(np.unique(data.codes[:, a])) for a in range(len(data.domains))], dtype=np.float64)
     scores = weights + 1 - (normalized(distinct) if distinct.max() > distinct.min() else np.zeros(len(distinct)))
@@ -266,7 +266,7 @@ class Bags:
 
 
 def _released(data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool) -> Partition:
-    """Suppress what is left; the table's distributions moved with it, so test again and merge on (SPEC §4.14 E)."""
+    """Suppress what is left; the table's distributions moved with it, so test again and merge on."""
     kept = np.flatnonzero(labels >= 0)
     rest = data.take(kept)
     again = rest.rules(rules.policy)

@@ -1,4 +1,4 @@
-"""Top-down local recoding, in the forms of Wong et al. 2006 (SPEC §4.8) and of Xu et al. 2006 (SPEC §4.9).
+"""Top-down local recoding, in the forms of Wong et al. 2006 and of Xu et al. 2006 (docs/algorithms.md#top_down).
 
 `variant="wong"` starts with all records at the roots and specializes one attribute at a time along its taxonomy. Branches that
 do not satisfy the policy return to their parent; if those that returned do not satisfy it either, they get records

@@ -1,4 +1,4 @@
-"""How much each quasi-identifier says about the sensitive attribute (001, layer 1; SPEC §4.16, F5)."""
+"""How much each quasi-identifier says about the sensitive attribute (docs/algorithms.md#three_layer)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 def weigh(data: Microdata, label: str | None, scheme: Weighting = "chi_squared", bins: int = 10) -> Floats:
-    """One weight a quasi-identifier; all alike when there is no label. 001 leaves the label open: it is the sensitive one."""
+    """One weight a quasi-identifier; all alike without a label. The paper leaves the label open: it is the sensitive one."""
     if scheme not in get_args(Weighting):
         raise ConfigError(f"weighting = {scheme!r} is not allowed; {did_you_mean(str(scheme), get_args(Weighting))}")
     target = next((column for column in data.sensitive if label in (None, column.name)), None)

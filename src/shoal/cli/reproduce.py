@@ -8,7 +8,7 @@ from shoal.cli.output import JSON, QUIET, Speaker
 
 
 def reproduce(
-    paper: str = typer.Argument("all", help="000, 001, 002, 003, 004, or all."),
+    paper: str = typer.Argument("all", help="000, 001, 002, 003, 004 (docs/papers.md), or all."),
     quick: bool = typer.Option(False, "--quick", help="Smaller samples and fewer seeds: a first impression."),
     as_json: bool = JSON,
     quiet: bool = QUIET,

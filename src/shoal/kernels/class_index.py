@@ -1,7 +1,7 @@
 """A balanced tree over the states of classes: the class that takes a record, or another class, for the least added loss.
 
 Joining a class of s records and loss U per record with t records of state q costs t·J + s·(J − U), where J is the loss
-of the joined state: for one record just what 004 calls the increase of the total information loss. A node of the tree
+of the joined state: for one record just what Truta & Campan 2007 call the increase of the total loss. A node of the tree
 knows the state that covers its classes, the least and the largest loss of each attribute among them, and their
 smallest size. That bounds the cost of every class below it:
 

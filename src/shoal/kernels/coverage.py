@@ -1,4 +1,4 @@
-"""Which class covers a record for the least loss, and which classes are worth breaking (004, §4).
+"""Which class covers a record for the least loss, and which classes are worth breaking (Truta & Campan 2007, §4).
 
 A class covers a record if it would publish the same with it. The classes are searched through the tree of
 `kernels/class_index.py`, cheapest first: a node is left out when its covering state does not reach the record.
@@ -27,7 +27,7 @@ def next_break(
 
     `targets` then begins with the classes that the records (ascending) of that class go to. Losses are unchanged by a
     break except that each record pays for another class, so the optimal break sends every record to its cheapest
-    cover (SPEC §4.18). The search ends as soon as what has been found costs as much as the class itself.
+    cover (docs/algorithms.md#il_optimization). The search ends as soon as what has been found costs as much as the class itself.
     """
     for position in range(start, len(order)):
         c = order[position]

@@ -48,7 +48,7 @@ class Needs(NamedTuple):
     """What a class must have besides its size: distinct values, and whatever `Others` say.
 
     `cell` is where a record of a group is counted, one column a view (-1: missing). Rule i wants `p` filled cells among
-    first … last-1 and looks at `column` of `cell`; its gain is weighted as diversity is (000, Definition 11) if `weight` is
+    first … last-1 and looks at `column` of `cell`; its gain is weighted as Div is (docs/models.md#hom-and-div) if `weight` is
     positive, and counts as it is if `weight` is zero.
     """
 
@@ -312,7 +312,7 @@ def cheapest_among(
 def spread(
     flat: FlatSpace, codes: Codes, records: Ints, states: Ints, sizes: Ints, losses: Floats, labels: Ints
 ) -> None:
-    """Each record in turn joins the class with the least added loss (000, FindBestCluster of 004)."""
+    """Each record in turn joins the class with the least added loss (FindBestCluster of Truta & Campan 2007)."""
     for record in records:
         best, chosen = GONE, ZERO
         for c in range(len(sizes)):

@@ -1,4 +1,4 @@
-"""Records that come and go in classes: joining the best class, leaving one, and 004's split of a class of 2k.
+"""Records that come and go in classes: joining the best class, leaving one, and the split of a class of 2k.
 
 The members of a class are a linked list through its records. Whatever changes a class also brings its state, its losses
 and its place in the index (`kernels/class_index.py`) up to date. What has left its class since a step began is kept in a log,
@@ -291,7 +291,7 @@ def has_room(index: Index, groups: Groups, used: Ints, classes: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, k: int) -> None:
-    """Cut k records after k off a class until fewer than 2k are left (SPEC §4.17)."""
+    """Cut k records after k off a class until fewer than 2k are left (docs/algorithms.md#i3m)."""
     rows = members_of(records, groups, c)
     alike = groups.loss[c, len(flat.kind)] == 0.0
     while len(rows) >= 2 * k:
@@ -324,7 +324,7 @@ def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, u
 
 @njit(cache=True, nogil=True)
 def choose_half(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, k: int) -> NDArray[np.bool_]:
-    """Which k of the records (ascending) Split2kCluster moves to the new class (004, Figure 1)."""
+    """Which k of the records (ascending) Split2kCluster moves to the new class (Truta & Campan 2007, Figure 1)."""
     moved = np.zeros(len(rows), dtype=np.bool_)
     state = np.zeros(flat.slot[-1], dtype=np.int64)
     costs = np.empty(len(rows))

@@ -1,4 +1,4 @@
-"""Groups round rare sensitive values: enough distinct values, enough variance, enough records (002, §4; SPEC §4.12).
+"""Groups round rare sensitive values: enough distinct values, enough variance, enough records (docs/algorithms.md#kpqr).
 
 An *obligation* is a (k, p, q, r) rule on one attribute. A group is obliged by it as soon as it holds a rare value of the
 attribute. How the variance changes when a record joins follows from its value alone, by an update in constant time

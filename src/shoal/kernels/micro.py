@@ -1,4 +1,4 @@
-"""Microaggregation with sensitive values: groups grown from a seed by the nearest records that help (002, §4; SPEC §4.10-12).
+"""Microaggregation with sensitive values: groups grown from a seed by the nearest records that help (docs/algorithms.md#p_mdav).
 
 What a record does for a group besides its distance depends on its sensitive values alone. Records with the same ones
 have the same *label*, so a step decides which labels help and then asks for the nearest free record among them: of the

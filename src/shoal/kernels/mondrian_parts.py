@@ -104,7 +104,7 @@ def measure_part(columns: Column, cuts: Cuts, work: Work, begin: int, end: int) 
 
 @njit(cache=True, nogil=True)
 def extent(column: Column, cuts: Cuts, work: Work, a: int, low: int, high: int) -> float:
-    """How much of its domain an attribute takes in a part (SPEC §4.6)."""
+    """How much of its domain an attribute takes in a part (docs/algorithms.md#mondrian)."""
     kind, size, start = cuts.attribute[a, KIND], cuts.attribute[a, SIZE], cuts.attribute[a, START]
     if kind == NUMBER:
         if high == cuts.attribute[a, MISSING]:

@@ -293,7 +293,7 @@ def place(
     counts: Codes,
     labels: Ints,
 ) -> None:
-    """Waiting records, in order, join the class with the least added loss among those that stay good (SPEC §4.1).
+    """Waiting records, in order, join the class with the least added loss that stays good (docs/algorithms.md#any-policy).
 
     Records that would spoil every class keep their label.
     """

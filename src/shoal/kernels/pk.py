@@ -1,4 +1,4 @@
-"""The steps of EnhancedPKClustering (000, §3.2) that look at many records (SPEC §4.2).
+"""The steps of EnhancedPKClustering that look at many records (docs/algorithms.md#enhanced_pk).
 
 Records with equal sensitive values are a group, those of a group with equal quasi-identifiers a point. Groups and points
 are listed sensitive class (SEC) by sensitive class. BestMatch compares diversity, then loss, both in ticks, then the
@@ -189,7 +189,7 @@ def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts:
 
 @inner
 def weigh(needs: Needs, counts: Counts, worth: Floats) -> None:
-    """(p − y)·w of each attribute (000, Definitions 11 and 12)."""
+    """(p − y)·w of each attribute (docs/models.md#hom-and-div)."""
     for i in range(len(worth)):
         worth[i] = missing_values(needs, i, counts) * needs.weight[i]
 
@@ -339,7 +339,7 @@ def better(c: int, other: int, offers: Offers) -> bool:
 
 @njit(cache=True, nogil=True)
 def homogeneity(needs: Needs, group: Ints, clusters: Clusters) -> Ints:
-    """Ticks of Hom(cl) (000, Definition 12) for every cluster."""
+    """Ticks of Hom(cl) (docs/models.md#hom-and-div) for every cluster."""
     result = np.zeros(len(clusters.size), dtype=np.int64)
     counts = np.zeros(needs.width, dtype=np.int32)
     worth = np.zeros(len(needs.p))

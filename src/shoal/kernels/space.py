@@ -2,7 +2,7 @@
 
 A state is a row of 64-bit slots: (lowest code, highest code) for an Interval or a Tree, bit words for a Set.
 Losses here are weighted sums over the attributes. Sums of the same numbers in another order differ in the last
-bits, so costs are compared in *ticks* of 2^-40 (the 1e-12 of SPEC §0.6, made transitive).
+bits, so costs are compared in *ticks* of 2^-40 (docs/algorithms.md#ties-and-ticks).
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def merged_loss(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int
 
 @njit(cache=True, nogil=True)
 def covers(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
-    """Whether joining the record would leave what the class publishes unchanged (004, Definition 6)."""
+    """Whether joining the record would leave what the class publishes unchanged (Truta & Campan 2007, Definition 6)."""
     for a in range(len(flat.kind)):
         slot = flat.slot[a]
         code = np.int64(codes[a])

@@ -1,4 +1,4 @@
-"""SpatialDistance in compiled loops (003, §4; SPEC §4.13).
+"""SpatialDistance in compiled loops (docs/algorithms.md#spatial_distance).
 
 A reference (the open class) has a mean per number and a set of values per category. Distances of categories come from
 contingency tables of the pool (the records not yet grouped and the open class). The pool does not change while
@@ -121,7 +121,7 @@ def tabulate(
     sequential: bool,
     scratch: Scratch,
 ) -> None:
-    """The distance of every category value from the reference (SPEC §4.13), into `scratch.distance`."""
+    """The distance of every category value from the reference (docs/algorithms.md#spatial_distance), into `scratch.distance`."""
     matching = np.zeros(categories + 1, dtype=np.int64)
     for i in range(size):
         r = pool[i]
@@ -322,7 +322,7 @@ def nearest_class(
     scratch: Scratch,
     present: NDArray[np.bool_],
 ) -> int:
-    """The allowed class whose centre is nearest to a left-over record, tables from the whole table (E3-12); or -1."""
+    """The allowed class whose centre is nearest to a left-over record, tables from the whole table; or -1."""
     categories = cardinalities(records, everyone, len(everyone), present, scratch)
     chosen, best = -1, np.int64(0)
     for c in range(classes):

@@ -1,4 +1,4 @@
-"""Inner loops of Xu's local recoding (SPEC §4.9): far seeds, dealing records to them, loans between groups.
+"""Inner loops of Xu's local recoding (docs/algorithms.md#top_down): far seeds, dealing records to them, loans between groups.
 
 Costs are compared in ticks, ties go to the smaller record or group. Groups are rows of `members`, filled from the left.
 """

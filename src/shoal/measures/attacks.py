@@ -1,4 +1,4 @@
-"""What an intruder learns from one masked table: attacks are run, not argued (SPEC §5.2–5.5).
+"""What an intruder learns from one masked table: attacks are run, not argued (docs/measures.md#attacks).
 
 Every attack looks at the masked table alone (linking also at what the intruder has) and answers with an `Exposure`:
 who is exposed, how much, and a sentence a data steward understands. Classes are those of the published values;
@@ -139,7 +139,7 @@ def run_attacks(
 
 
 def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
-    """Classes in which everybody has the same value (000, §2.1)."""
+    """Classes in which everybody has the same value (Truta et al. 2007, §2.1)."""
     hit = np.flatnonzero(histogram.distinct == 1)
     name, exposed = histogram.column.name, int(histogram.known[hit].sum())
     if len(hit):
@@ -154,7 +154,7 @@ def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
 
 
 def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int = 1) -> Exposure:
-    """An intruder who can rule out `strength` values for the target (SPEC §5.3).
+    """An intruder who can rule out `strength` values for the target (docs/measures.md#background-knowledge).
 
     At worst these are the most frequent of the others, so the top value has the probability
     r_1 / (s − (r_2 + … + r_{b+1})), and certainty comes with at most b + 1 values in the class.
@@ -203,7 +203,7 @@ def similarity(
     similar_range: float = SIMILAR_RANGE,
     variance_ratio: float | None = None,
 ) -> Exposure | None:
-    """Classes whose values differ and yet say the same (001, §VI A.1; SPEC §5.4); None without a measure of that.
+    """Classes whose values differ and yet say the same (Rahimi et al. 2015, §VI); None without a measure of that.
 
     Values are alike in one category, below one protected node, or, for numbers and ordered labels, within
     `similar_range` of the table's range or with less than `variance_ratio` of its variance. By default that ratio is
@@ -247,7 +247,7 @@ def vulnerable_tables(tables: Sequence[pl.DataFrame], schema: Schema, attribute:
 
 
 def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN) -> Exposure:
-    """Values that are more frequent in a class than in the table by more than `gain` (002, §2.3; SPEC §5.5).
+    """Values that are more frequent in a class than in the table by more than `gain` (docs/measures.md#skewness).
 
     The gain of a value is p/q − 1 for its shares p in the class and q in the table: being in the class makes it that
     much more probable.
@@ -297,7 +297,7 @@ class Links:
 
 
 def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) -> Links:
-    """Persons with known quasi-identifiers against the masked table (003, Table 1; SPEC §5.2).
+    """Persons with known quasi-identifiers against the masked table (docs/measures.md#linking).
 
     Candidates of a person are the records whose published values cover what is known: intervals and sets that contain
     it, nodes above it. A value missing in the external table is not known and rules nothing out. Exposed are persons

@@ -1,4 +1,4 @@
-"""Necessary conditions for p-sensitivity and what they imply (000, §2.2; SPEC §2)."""
+"""Necessary conditions for p-sensitivity and what they imply (Truta et al. 2007, §2.2; docs/models.md#condition-2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def condition_1(frequencies: Sequence[Ints]) -> int:
 
 
 def max_classes_printed(frequencies: Sequence[Ints], n: int, p: int) -> tuple[int, int]:
-    """Condition 2 as 000 prints it: min over i of ⌊(n − cf_{p−i}) / i⌋ with cf the largest cumulative frequency; and iValue.
+    """Condition 2 as printed: min over i of ⌊(n − cf_{p−i}) / i⌋ with cf the largest cumulative frequency; and iValue.
 
     iValue is the smallest i that attains the minimum.
     """
@@ -35,7 +35,7 @@ def max_classes_printed(frequencies: Sequence[Ints], n: int, p: int) -> tuple[in
 
 
 def hardest_first(frequencies: Sequence[Ints], n: int, p: int) -> list[int]:
-    """Attributes by their own bound, ties by their own iValue, then by column (E0-7)."""
+    """Attributes by their own bound, ties by their own iValue, then by column (docs/papers.md#truta-et-al-2007)."""
     bounds = [max_classes_printed([own], n, p) for own in frequencies]
     return sorted(range(len(frequencies)), key=lambda a: (*bounds[a], a))
 

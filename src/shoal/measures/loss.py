@@ -1,4 +1,4 @@
-"""What masking cost: every loss measure, one definition each (SPEC §3), for search, report and verification alike.
+"""What masking cost: every loss measure, one definition each (docs/measures.md#loss), for search and report alike.
 
 Losses are taken from class *states*: what a class publishes. A suppressed record loses everything.
 `measure` gives the totals, `per_class` the same losses class by class and attribute by attribute.
@@ -34,8 +34,8 @@ Suppressed = Literal["mask", "drop"]
 class Measures:
     """Loss of one release. Ratios lie in [0, 1]; `il` and `dm` are totals, `sse` is in percent.
 
-    The three `ncp` differ in what they count for categories and must not be compared with each other (SPEC §3.4):
-    leaves below the published node, distinct values in the class (003), or the size of what is published.
+    The three `ncp` differ in what they count for categories and must not be compared with each other:
+    leaves below the published node, distinct values in the class, or the size of what is published.
     """
 
     il: float
@@ -90,7 +90,7 @@ class ClassLosses:
         return {key: (sizes @ cells + self.suppressed) / max(1, self.n) for key, cells in self.cells.items()}
 
     def frame(self) -> pl.DataFrame:
-        """One row a class: its size, IL(class) = size · unit (000, Definition 9), and its mean loss by each measure."""
+        """One row a class: its size, IL(class) = size · unit (docs/measures.md#il), and its mean loss by each measure."""
         columns: dict[str, Any] = {"class": np.arange(len(self.sizes)), "size": self.sizes}
         columns["il"] = self.sizes * (self.cells["il"] @ self.weights)
         columns |= {key: cells.mean(axis=1) for key, cells in self.cells.items() if key != "il"}
@@ -161,13 +161,13 @@ def state_losses(space: Space, states: States) -> dict[str, Floats]:
 
 
 def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
-    """Σ |class|²; a suppressed record, and one in a class smaller than k, costs n (000, eq. 2; 003, eq. 1)."""
+    """Σ |class|²; a suppressed record, and one in a class smaller than k, costs n (docs/measures.md#dm)."""
     exact = sizes.astype(np.float64)
     return float(np.where(sizes >= k, exact**2, n * exact).sum() + float(n) * suppressed)
 
 
 def distinct_losses(data: Microdata, partition: Partition) -> Floats:
-    """NCP as 003 prints it (eq. 2, 3): distinct values of the class over those of the table; numbers by width."""
+    """Distinct values of the class over those of the table; numbers by width (docs/measures.md#ncp_distinct)."""
     result = np.zeros((partition.classes, len(data.domains)))
     inside, space = members(data, partition), data.space("ncp")
     tight = inside.states(space)
@@ -184,7 +184,7 @@ def distinct_losses(data: Microdata, partition: Partition) -> Floats:
 
 
 def published_losses(space: Space, states: States) -> Floats:
-    """NCP by what is actually published (SPEC §3.4): set size, leaves below the node, codes in an interval of labels.
+    """NCP by what is actually published: set size, leaves below the node, codes in an interval of labels.
 
     Each over the size of the domain and 0 when it is one; numbers by width.
     """
@@ -206,7 +206,7 @@ def distortion_ratio(
     *,
     height_reading: HeightReading = "levels",
 ) -> float:
-    """Σ h / (n · Σ H): how far up their hierarchies values went (001, §V; SPEC §3.5).
+    """Σ h / (n · Σ H): how far up their hierarchies values went (Rahimi et al. 2015, §V; docs/measures.md#distortion).
 
     `levels` has a row a class (of `records` records, by default one) and a column an attribute. Heights in print are
     mostly numbers of levels with the leaves among them (`height_reading="levels"`, so H is one less), else `"edges"`.
@@ -228,7 +228,7 @@ def distortion_ratio(
 
 
 def sse(data: Microdata, partition: Partition) -> float:
-    """100·SSE/SST over standardized numeric quasi-identifiers (002, §5); NaN when there are none."""
+    """100·SSE/SST over standardized numeric quasi-identifiers (Domingo-Ferrer et al. 2008, §5); NaN when there are none."""
     within = total = 0.0
     inside, points = members(data, partition), data.points
     for a, domain in enumerate(data.domains):
@@ -267,7 +267,7 @@ def heights(space: Space) -> Floats:
 
 
 def _levels(space: Space, states: States) -> Floats:
-    """How far up its hierarchy each attribute went, as a share of the way (SPEC §3.5)."""
+    """How far up its hierarchy each attribute went, as a share of the way (docs/measures.md#distortion)."""
     result = space.losses(states, "il")
     for a, domain in enumerate(space.domains):
         if isinstance(domain, Set):

@@ -2,7 +2,7 @@
 
 A class came from merging groups with the same quasi-identifiers because some group would have violated the policy. Of
 all ways to distribute a sensitive value over the groups, only those remain in which the groups apart do violate it
-(Wong et al. 2007; SPEC §5.6).
+(Wong et al. 2007; docs/measures.md#minimality).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What successive releases of one table give away together, though each of them is safe alone (SPEC §5.7).
+"""What releases of one table give away together, though each is safe alone (docs/measures.md#successive-releases).
 
 Releases come oldest first. Regions of classes of different releases are compared in one space made of all of them, so
 no original is needed. `targets` are persons whose quasi-identifiers the intruder knows; without them an intruder is

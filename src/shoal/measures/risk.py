@@ -1,4 +1,4 @@
-"""The risk of being found: by intruders of three kinds, in the population, and by which columns (SPEC §5.1).
+"""The risk of being found: by intruders of three kinds, in the population, and by which columns (docs/measures.md#risk).
 
 Records of a class of size f cannot be told apart, so an intruder who knows that the target is in the table is right
 once in f times (prosecutor). Who only knows a population in which F persons fit the class is right once in F times

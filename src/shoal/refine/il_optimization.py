@@ -1,9 +1,9 @@
-"""IL_Optimization: break classes whose records other classes would take without publishing anything else (004, §4).
+"""IL_Optimization: break classes whose records others would take without publishing anything else (Truta & Campan 2007, §4).
 
 A record is *covered* by another class that would publish the same with it. A class is *totally covered* if every record
 of it is. Such a class can be *broken*: each record goes to a class that covers it, and nothing changes but what these
 records pay. The break is worth it if they pay less. The paper never removes the broken class and trusts in covers that
-an earlier break may have removed; here both are repaired (SPEC §4.18).
+an earlier break may have removed; here both are repaired (docs/algorithms.md#il_optimization).
 
 >>> import numpy as np, polars as pl, shoal
 >>> from shoal.partition import Partition
@@ -39,7 +39,7 @@ def il_optimization(
 ) -> Partition:
     """The partition after every interesting break, dearest classes first; its loss never rises.
 
-    `iterate` also splits classes of 2k records or more as 004's Split2k does, and takes turns as long as that helps.
+    `iterate` also splits classes of 2k records or more as Split2k does, and takes turns as long as that helps.
     Classes of a policy that more records can spoil are tested before anything is moved. Suppressed records stay so.
     """
     from shoal.kernels.space import flatten

@@ -1,6 +1,6 @@
 """The papers' experiments run again: what they print beside what comes out here, with an honest verdict a line.
 
-Protocols, seeds and what could never be reproduced are those of SPEC §7; each paper is one module.
+Which number is which paper, what its text leaves open and what cannot come out again: docs/papers.md. Each is one module.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Verdict = Literal["equal", "within spread", "qualitatively", "not reproduced"]
 Progress = Callable[[float], None]
 
 PAPERS = {
-    "000": "EnhancedPKClustering against GreedyPKClustering and Incognito (AVG, DM)",
-    "001": "the three-layer (k, p+, t) algorithm against three models of top-down recoding",
-    "002": "(k, p, q, r)-anonymity by microaggregation on Census",
-    "003": "SpatialDistance against Mondrian, Incognito and Datafly (NCP)",
-    "004": "incremental maintenance I3M+ / I3M- and IL_Optimization",
+    "000": "Truta et al. 2007: EnhancedPKClustering against GreedyPKClustering and Incognito (AVG, DM)",
+    "001": "Rahimi et al. 2015: the three-layer (k, p+, t) algorithm against three models of top-down recoding",
+    "002": "Domingo-Ferrer et al. 2008: (k, p, q, r)-anonymity by microaggregation on Census",
+    "003": "Sarrafi Aghdam & Sonehara 2013: SpatialDistance against Mondrian, Incognito and Datafly (NCP)",
+    "004": "Truta & Campan 2007: incremental maintenance I3M+ / I3M- and IL_Optimization",
 }
 
 

@@ -1,7 +1,7 @@
-"""004's experiments: I3M+ and I3M− on Adult against full runs on the final table, before and after IL_Optimization.
+"""Truta & Campan 2007, §5: I3M+ and I3M− on Adult against full runs on the final table, before and after IL_Optimization.
 
-004 leaves it there. Here two more figures stand beside its own: I3M+ followed by a box search among the classes that changed
-and their neighbours, and the same where full runs get a box search too, so that the comparison stays fair.
+The paper leaves it there. Here two more figures stand beside its own: I3M+ followed by a box search among the classes that
+changed and their neighbours, and the same where full runs get a box search too, so that the comparison stays fair.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Outcome:
 
     @property
     def excess(self) -> float:
-        """004's figure: I3M over a full run."""
+        """The paper's figure: I3M over a full run."""
         return self.plain / self.full - 1
 
 

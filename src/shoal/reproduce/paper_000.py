@@ -1,4 +1,4 @@
-"""000, §4: EnhancedPK, GreedyPK and adapted Incognito on 10,000 Adult records, k = 20 (SPEC §7.1)."""
+"""Truta et al. 2007, §4: EnhancedPK, GreedyPK and adapted Incognito on 10,000 Adult records, k = 20."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001, §§V–VI: five models on Adult with a random health condition (SPEC §7.2)."""
+"""Rahimi et al. 2015, §§V–VI: five models on Adult with a random health condition."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
                 f"x-means stops at a few hundred clusters ({printed.classes} classes)",
             ),
             judged(
-                f"{what}, 3Layer with splits (F7)",
+                f"{what}, 3Layer with splits",
                 "clearly below models 2 and 3",
                 f"{ratio(data, cut):.4f} against {against}",
                 ratio(data, cut) < least and float(rules.deficits(cut.labels, cut.classes).max()) <= 0,
@@ -97,13 +97,13 @@ def run(quick: bool, progress: Progress) -> list[Line]:
 
 
 def similar(data: shoal.Microdata, partition: Partition) -> int:
-    """Classes whose values all lie in one category (001, §VI A.1)."""
+    """Classes whose values all lie in one category (docs/measures.md#similarity)."""
     rules = data.rules(Policy((shoal.PPlusSensitive(2),)))
     return int((rules.deficits(partition.labels, partition.classes) > 0).sum())
 
 
 def top_down(data: shoal.Microdata, policy: Policy) -> Partition:
-    """The algorithm that 001 compares with (Wong et al.)."""
+    """The algorithm that the paper compares with (Wong et al.)."""
     return run_algorithm("top_down", data, data.rules(policy), options={"variant": "wong"})
 
 

@@ -1,4 +1,4 @@
-"""002, §5: MDAV, p-sensitive and (k, p, q, r) microaggregation on CASC Census (SPEC §7.3)."""
+"""Domingo-Ferrer et al. 2008, §5: MDAV, p-sensitive and (k, p, q, r) microaggregation on CASC Census."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def loss(data: shoal.Microdata, policy: Policy, algorithm: str, seed: int = 0, *
 
 
 def kpqr(data: shoal.Microdata, k: int, p: int, r: float, seed: int) -> float:
-    """002's procedure as it fits the printed numbers: variance over the rare records, its own tail test."""
+    """The paper's procedure as it fits the printed numbers: variance over the rare records, its own tail test."""
     policy = shoal.KAnonymity(k) & shoal.KPQR(p, 0.2, r, reference="rare")
     return loss(data, policy, "kpqr", seed, tail_test="Y")
 

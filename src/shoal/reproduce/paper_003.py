@@ -1,4 +1,4 @@
-"""003, §5: SpatialDistance against Mondrian, Incognito and Datafly on Adult samples (SPEC §7.4)."""
+"""Sarrafi Aghdam & Sonehara 2013, §5: SpatialDistance against Mondrian, Incognito and Datafly on Adult samples."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALGORITHMS = {
 
 
 def ncp(data: Microdata, k: int, name: str, options: dict[str, str]) -> float:
-    """Total NCP as 003 prints it."""
+    """Total NCP as the paper prints it."""
     rules = data.rules(Policy((shoal.KAnonymity(k),)))
     return measure(data, run_algorithm(name.split()[0], data, rules, options=options)).ncp_distinct
 

@@ -1,4 +1,4 @@
-"""004, §§3–5: the running example, I3M+ / I3M- against full runs, and IL_Optimization (SPEC §7.5)."""
+"""Truta & Campan 2007, §§3–5: the running example, I3M+ / I3M- against full runs, and IL_Optimization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
 
 
 def example() -> list[Line]:
-    """Table 1 of 004: 13.23, 13.4, 12.96 (truncated), and which class is broken."""
+    """The paper's Table 1: 13.23, 13.4, 12.96 (truncated), and which class is broken."""
     data = table_1()
     partitions = {
         "S": ([[0, 1], [2, 3], [4, 5, 6]], 13.23),
@@ -52,7 +52,7 @@ def example() -> list[Line]:
 
 
 def table_1() -> shoal.Microdata:
-    """004's running example."""
+    """The running example (docs/papers.md#the-running-example)."""
     frame = pl.DataFrame(
         {
             "age": [25, 40, 35, 55, 33, 42, 38],

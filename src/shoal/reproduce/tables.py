@@ -21,7 +21,7 @@ CATEGORIES = {
     "three": ["Obesity", "Asthma"],
     "four": ["Indigestion", "Flu"],
 }
-"""001, Table 3, most secret first."""
+"""Rahimi et al. 2015, Table 3, most secret first."""
 
 
 def adult_sample(
@@ -35,7 +35,8 @@ def adult_sample(
 ) -> Microdata:
     """Complete Adult records, a random sample of n of them, with the taxonomies that lie beside the table.
 
-    Without taxonomies the values of a category stand in alphabetical order, which is how 003's tools code them.
+    Without taxonomies the values of a category stand in alphabetical order, which is how the tools of Sarrafi
+    Aghdam & Sonehara 2013 code them.
     """
     table = adult(part)
     if n is not None:
@@ -58,7 +59,7 @@ def adult_schema(quasi: Sequence[str], sensitive: Sequence[str] = (), taxonomies
 
 
 def adult_with_diseases(seed: int = 0, part: Any = "both", quasi: Sequence[str] = SEVEN) -> Microdata:
-    """001's table: seven quasi-identifiers and a health condition drawn at random."""
+    """Rahimi et al. 2015: seven quasi-identifiers and a health condition drawn at random."""
     table = adult(part).select(quasi)
     drawn = np.random.default_rng(seed).choice(DISEASES, table.height)
     schema = adult_schema(quasi) | {"health": {"role": "sensitive", "categories": CATEGORIES}}
@@ -66,7 +67,7 @@ def adult_with_diseases(seed: int = 0, part: Any = "both", quasi: Sequence[str] 
 
 
 def census_table(values: np.ndarray[Any, Any] | None = None, *, leave_out: Sequence[str] = ("ERNVAL",)) -> Microdata:
-    """CASC Census; 002 uses twelve of the thirteen attributes (ERNVAL left out: E2-12) and a made-up confidential one."""
+    """CASC Census; Domingo-Ferrer et al. 2008 use twelve of the attributes (not ERNVAL) and a made-up confidential one."""
     table = census().drop(leave_out)
     schema: dict[str, Any] = {name: {"role": "quasi"} for name in table.columns}
     if values is not None:
