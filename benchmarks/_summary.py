@@ -1,4 +1,4 @@
-"""One table: what is asked of each figure, and what the scripts measured last."""
+"""One table: the goal of each figure, and what the scripts measured last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     note: str = ""
 
     @property
-    def asked(self) -> str:
+    def goal(self) -> str:
         """The limit in words."""
         if self.low is not None:
             return f"at least {self.low:{self.form}}"
@@ -49,13 +49,13 @@ class Row(NamedTuple):
 
 def summary() -> str:
     """The table as Markdown; scripts that never ran are left out."""
-    lines = ["| script | what | asked | measured | | |", "|---|---|---|---|---|---|"]
+    lines = ["| script | what | goal | measured | | |", "|---|---|---|---|---|---|"]
     for script, rows in ROWS.items():
         path = OUT / f"{script}.json"
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))
             lines += [
-                f"| {script} | {row.what} | {row.asked} | {row.value:{row.form}} | {row.verdict} | {row.note} |"
+                f"| {script} | {row.what} | {row.goal} | {row.value:{row.form}} | {row.verdict} | {row.note} |"
                 for row in rows(found)
             ]
     return "\n".join(lines) + "\n"
@@ -82,8 +82,8 @@ def clustering(found: Any) -> Iterator[Row]:
     """The slowest of each algorithm."""
     for name, what in (
         ("k_member", "k_member, Adult 30,162 × 8, slowest k: seconds"),
-        ("enhanced_pk", "enhanced_pk, 000's protocol, slowest p: seconds"),
-        ("greedy_pk", "greedy_pk, 000's protocol, slowest p: seconds"),
+        ("enhanced_pk", "enhanced_pk, Truta et al. 2007's protocol, slowest p: seconds"),
+        ("greedy_pk", "greedy_pk, Truta et al. 2007's protocol, slowest p: seconds"),
     ):
         yield Row(what, max(one["seconds"] for one in found if one["algorithm"] == name), high=1)
 
@@ -128,14 +128,14 @@ def losses(found: Any) -> Iterator[Row]:
 
 
 def pipeline(found: Any) -> Iterator[Row]:
-    """Against 004's pipeline."""
+    """Against the pipeline of Truta & Campan 2007."""
     for row in found:
-        what = f"less IL than 004's pipeline, {row['records']:,} × {row['quasi']}, k = {row['k']}, thorough"
+        what = f"less IL than Truta & Campan 2007's pipeline, {row['records']:,} × {row['quasi']}, k = {row['k']}, thorough"
         yield Row(what, row["thorough"]["less"], low=0.25, form=".1%")
 
 
 def suppression(found: Any) -> Iterator[Row]:
-    """Local suppression, and why the asked figure cannot be."""
+    """Local suppression, and why its goal cannot be reached."""
     note = f"proven: no fewer than {found['bound_cells']:,.0f} when a blank is a value"
     yield Row("local suppression, Adult × 7, k = 3: cells", found["thorough_cells"], high=5983, form=",.0f", note=note)
 

@@ -1,8 +1,8 @@
-"""004's pipeline (k_member, then IL_Optimization) against the box search, by 004's own measure.
+"""The pipeline of Truta & Campan 2007 (k_member, then IL_Optimization) against the box search, by the paper's own measure.
 
-All complete Adult records with the seven quasi-identifiers of the other benchmarks, and 10,000 of them with 004's eight. Loss
-is IL (heights; Definition 9 of 000), which is the box search's objective too. Asked: 25 % less. `less` is what the box search
-loses less than the pipeline; processor seconds, one core. Writes benchmarks/out/pipeline.json.
+All complete Adult records with the seven quasi-identifiers of the other benchmarks, and 10,000 of them with the
+paper's eight. Loss is IL (docs/measures.md#il), which is the box search's objective too. The goal: 25 % less. `less` is what the
+box search loses less than the pipeline; processor seconds, one core. Writes benchmarks/out/pipeline.json.
 """
 
 from __future__ import annotations
