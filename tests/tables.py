@@ -110,7 +110,7 @@ def random_table(
                 "plain": ["flu", "asthma"],
             },
         },
-        "income": {"role": "sensitive" if sensitive >= 2 else "other"},
+        "income": {"role": "sensitive" if sensitive >= 2 else "other", "accept": "drawn by chance"},
     }
     return Microdata.from_frame(pl.DataFrame(columns, strict=False), schema)
 

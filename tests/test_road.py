@@ -29,7 +29,7 @@ SCHEMA: dict[str, Any] = {
     "zip": {"role": "quasi", "taxonomy": {"prefix": [3, 2, 0]}},
     "admitted": {"role": "quasi", "taxonomy": {"dates": ["month", "year"]}},
     "diagnosis": {"role": "sensitive"},
-    "*": {"role": "other"},
+    "*": {"role": "other", "accept": "made up"},
 }
 POLICY = shoal.KAnonymity(5) & shoal.PSensitive(2, "diagnosis")
 

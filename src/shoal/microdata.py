@@ -23,6 +23,7 @@ from shoal.schema import Attribute, Configuration, Schema, read_config, read_sch
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy_build import number_label
+from shoal.transform import transformed
 
 Missing = Literal["category", "drop", "error"]
 
@@ -69,6 +70,8 @@ class Microdata:
     sensitive: tuple[Sensitive, ...]
     backend: str = "polars"
     dropped: int = 0
+    source: Path | None = None
+    """The file it was read from, which no release of it may overwrite."""
 
     @classmethod
     def from_frame(
@@ -85,6 +88,7 @@ class Microdata:
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
         if table.height == 0:
             raise InputError("The table has no records.")
+        table = transformed(table, resolved)
         judged = resolved.named("quasi") + resolved.named("sensitive")
         table, dropped = _treat_missing(table, judged, missing)
         table = table.rechunk()  # picking records out of many pieces would take ten times as long
@@ -182,7 +186,7 @@ def read(path: str | Path, schema: Any, *, missing: Missing = "category", **opti
         source = schema.config.source
         given = {key: getattr(source, key) for key in ("delimiter", "encoding", "header", "sheet")}
         options = {"missing": source.missing, **{k: v for k, v in given.items() if v is not None}, **options}
-    return Microdata.from_frame(read_table(path, **options), schema, missing=missing)
+    return replace(Microdata.from_frame(read_table(path, **options), schema, missing=missing), source=Path(path))
 
 
 def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:

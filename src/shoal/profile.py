@@ -11,8 +11,6 @@ records apart. A column nobody can place becomes a quasi-identifier: masking too
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 from shoal.columns import EXACT_INTEGER
 from shoal.errors import InputError
 from shoal.io.frames import apply_missing, to_polars
+from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, shows, words_of
 from shoal.models.p_sensitive import max_classes
 from shoal.schema import Kind, Role
 
@@ -32,8 +31,6 @@ K, P = 5, 3
 FEW_VALUES = 20  # categories with no more values than this do well as sets
 CLUSTERED_AT_MOST = 2000  # an automatic taxonomy compares all pairs of this many values
 CODED_AT_MOST = 50  # integers with more distinct values than this are quantities, whatever their name
-ENOUGH = 20  # in fewer records, that all values differ means little
-SAMPLE = 2000  # values looked at for patterns
 SHOWN = 30  # columns that are listed, and compared with each other
 SLACK = 10  # p may make the average class this many times k before it is no longer suggested
 
@@ -218,27 +215,9 @@ _PERSON_KEYS = {
 }
 _ZIP = ("zip", "postcode", "postal", "plz", "postleit")
 
-# What the values are, how they look, and the smallest share of distinct values for which that names people.
-_PATTERNS = (
-    ("e-mail addresses", r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$", 0.0),
-    ("UUIDs", r"(?i)^\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?$", 0.0),
-    ("social security numbers", r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$", 0.0),
-    ("bank accounts", r"^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,4})?$", 0.0),
-    ("internet addresses", r"^(https?://\S+|www\.\S+|([0-9]{1,3}\.){3}[0-9]{1,3})$", 0.0),
-    ("phone numbers", r"^(\+|00?|\()[0-9 ()./-]{7,19}$|^[0-9]{3,4}[-. /][0-9]{3,4}[-. ]?[0-9]{3,4}$", 0.2),
-    ("record numbers", r"^[A-Za-z]{1,5}[-_/ .]?[0-9]{4,}$", 0.5),
-    (
-        "personal names",
-        r"^((Mr|Mrs|Ms|Dr|Herr|Frau)\.? )?\p{Lu}[\p{L}'’.-]*,?"
-        r"( (de|da|di|du|van|von|der|den|la|le|el|al|\p{Lu}[\p{L}'’.-]*)){1,3}$",
-        0.5,
-    ),
-)
-_MOSTLY = 0.9
 _ISO_DATE = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}$"
 _ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
 _CODE = r"^[+-]?0[0-9]"
-_FREE_TEXT = r"^\S+(\s+\S+){4}"
 _ALWAYS_MISSING = ["N/A", "n/a", "#N/A", "NULL", "null", "Null", "NaN", "nan", "NAN", "<NA>", "NaT", "-", "--", "\\N"]
 _MISSING_AMONG_NUMBERS = ["NA", "na", "None", "none", ".", "unknown", "Unknown", "missing", "Missing", "0000-00-00"]
 
@@ -278,10 +257,7 @@ class _Facts(NamedTuple):
         return self.series.dtype == pl.String and self.kind == "category"
 
     def looks_like(self, pattern: str) -> bool:
-        if not self.is_text or self.distinct == 0:
-            return False
-        known = self.series.drop_nulls()
-        return _mean(known.gather_every(max(1, len(known) // SAMPLE)).str.contains(pattern)) >= _MOSTLY
+        return self.is_text and shows(self.series, pattern)
 
 
 def _missing_texts(table: pl.DataFrame) -> tuple[list[str], list[str]]:
@@ -313,7 +289,7 @@ def _missing_texts(table: pl.DataFrame) -> tuple[list[str], list[str]]:
 def _look(series: pl.Series) -> _Facts:
     counted = series.drop_nulls().alias("value").value_counts(name="records")
     values, counts = counted["value"], counted["records"].to_numpy().astype(np.int64)
-    words = _words(series.name)
+    words = words_of(series.name)
     hint = _hint(words)
     is_zip = hint is _PLACE and any(part in "".join(words) for part in _ZIP)
     kind: Kind = "category"
@@ -343,13 +319,6 @@ def _kind_of_text(values: pl.Series) -> Kind:
         if not is_number and not is_date:
             return "category"
     return "number" if is_number else "date"
-
-
-def _words(name: str) -> list[str]:
-    """The words of a column's name, in lower case and without accents."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    plain = "".join(c for c in unicodedata.normalize("NFKD", spaced) if not unicodedata.combining(c))
-    return re.findall(r"[^\W\d_]+", plain.casefold())
 
 
 def _hint(words: Sequence[str]) -> _Hint | None:
@@ -389,11 +358,11 @@ def _role(facts: _Facts) -> tuple[Role, str]:
         return "other", "It has no values at all, so there is nothing to protect."
     if facts.distinct == 1 and not facts.missing:
         return "other", "It says the same of every record, so it tells nobody apart."
-    for what, pattern, least in _PATTERNS:
+    for what, pattern, least in PATTERNS:
         if least == 0 and facts.looks_like(pattern):
             return "identifier", f"Its values look like {what}."
     apart = f"it tells {percent(facts.separation)} of the pairs of records apart"
-    if len(facts.series) >= ENOUGH and facts.share >= 0.3 and facts.looks_like(_FREE_TEXT):
+    if len(facts.series) >= ENOUGH and facts.share >= FREE_TEXT_LEAST and facts.looks_like(FREE_TEXT):
         return "identifier", "It is free text, in which anybody may be named."
     if hint is not None and hint.role == "identifier" and _names_people(facts, hint):
         return "identifier", f"Its name speaks of {hint.about}."
@@ -416,14 +385,14 @@ def _names_people(facts: _Facts, hint: _Hint) -> bool:
 
 
 def _looks_like_key(facts: _Facts) -> str | None:
-    for what, pattern, least in _PATTERNS:
+    for what, pattern, least in PATTERNS:
         if least > 0 and facts.share >= least and facts.looks_like(pattern):
             return f"Its values look like {what} and {percent(facts.share)} of them are distinct."
     if facts.series.dtype.is_float() or facts.looks_like(_ISO_TIME):
         return None
     distinct = f"{percent(facts.share)} of its values are distinct"
     enough = len(facts.series) >= ENOUGH
-    is_number = facts.words & _NUMBERS and "of" not in facts.words and enough and facts.share >= _MOSTLY
+    is_number = facts.words & _NUMBERS and "of" not in facts.words and enough and facts.share >= MOSTLY
     if is_number or (facts.words & _KEYS and facts.share >= 0.5):
         return f"Its name speaks of a number or key of a record, and {distinct}."
     if facts.is_text and enough and facts.share >= 0.95:

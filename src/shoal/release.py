@@ -19,6 +19,7 @@ from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.recode import Intervals, generalize, microaggregate
 from shoal.space import States
+from shoal.transform import declared
 from shoal.verifier import Evidence, verify
 from shoal.version import VERSION
 
@@ -54,12 +55,20 @@ class Release:
 
         target = Path(path)
         check_writable_format(target)
+        refuse_source(target, self.data.source)
         with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
             write_table_to(self.masked, table_file, target)
             digest = file_digest(table_file)
             text = json.dumps({**self.manifest, "output_sha256": digest}, indent=2, ensure_ascii=False, sort_keys=True)
             manifest_file.write_text(text + "\n", encoding="utf-8")
         return target
+
+
+def refuse_source(target: Path, source: Path | None) -> None:
+    """No release overwrites the table it was made from, by whatever name it is called."""
+    for one in (target, manifest_path(target)):
+        if source is not None and one.exists() and source.exists() and one.samefile(source):
+            raise InputError(f"'{one}' is the table itself; a release never overwrites what it was made from.")
 
 
 def manifest_path(target: Path) -> Path:
@@ -156,6 +165,7 @@ def manifest(
         "shoal": VERSION,
         "policy": policy.to_config(),
         "settings": dict(settings),
+        "transformations": {name: found for name, one in data.schema.attributes.items() if (found := declared(one))},
         "roles": {name: attribute.role for name, attribute in data.schema.attributes.items()},
         "input_sha256": hashlib.sha256(secret + b"input").hexdigest(),
         "input_records": data.n + data.dropped,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.algorithms import Progress, run
+from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
@@ -48,6 +49,7 @@ def anonymize(
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
     if recode == "suppress":
         data, objective = cellwise(data), "il"
+    asis = examine(data.frame, data.schema).require()
     rules = data.rules(policy)
     rules.require_feasible()
     if algorithm == "auto":
@@ -99,7 +101,10 @@ def anonymize(
         policy,
         evidence,
         measures,
-        manifest(data, policy, evidence, measures, settings, partition.notes, secret),
+        {
+            **manifest(data, policy, evidence, measures, settings, partition.notes, secret),
+            "published_as_it_is": asis.to_dict(),
+        },
         data,
         partition,
     )

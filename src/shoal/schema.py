@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -64,6 +64,24 @@ class Attribute(_Strict):
     categories: dict[str, list[str]] | None = Field(
         None, description="Categories for p+ and (p, α), most secret first."
     )
+    round: float | None = Field(None, gt=0, description="Round numbers to multiples of this, before anything else.")
+    top: float | str | None = Field(None, description="Top coding: larger values become this one.")
+    bottom: float | str | None = Field(None, description="Bottom coding: smaller values become this one.")
+    truncate: Literal["day", "month", "quarter", "year", "decade"] | Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Dates to the start of a unit, numbers to so many decimals, texts to so many characters."
+    )
+    drop: bool = Field(False, description="Leave the column out, as an identifier.")
+    accept: str | None = Field(
+        None, min_length=1, description="Why this column may be published as it is although it looks dangerous."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dropped(cls, given: Any) -> Any:
+        # A column that leaves needs no other role than that of an identifier.
+        if isinstance(given, dict) and given.get("drop") is True:
+            return {**given, "role": "identifier"}
+        return given
 
 
 class Source(_Strict):

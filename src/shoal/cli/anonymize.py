@@ -40,6 +40,7 @@ def anonymize(
     configuration = read_config(config)
     check_writable_format(output)
     refuse_existing(output, force)
+    refuse_inputs(output, configuration, source)
     data = load(configuration, source)
     release = release_of(configuration, data, speaker, algorithm, seed)
     release.write(output, force=force)
@@ -60,6 +61,20 @@ def refuse_existing(output: Path, force: bool) -> None:
         raise InputError(
             f"The folder '{output.parent}' cannot be written to; change its permissions or choose another."
         )
+
+
+def refuse_inputs(output: Path, configuration: Configuration, source: Path | None) -> None:
+    """No output takes the place of what it is made from: the table, the configuration or a taxonomy, --force or not."""
+    from shoal.errors import InputError
+    from shoal.release import manifest_path
+
+    config = configuration.config
+    named = [source, configuration.path, *(configuration.folder / name for name in [config.source.path] if name)]
+    named += [configuration.folder / a.taxonomy for a in config.attributes.values() if isinstance(a.taxonomy, str)]
+    for place in (output, manifest_path(output)):
+        for one in named:
+            if one is not None and one.exists() and place.exists() and place.samefile(one):
+                raise InputError(f"'{place}' is what the release is made from; choose another name for the output.")
 
 
 def load(configuration: Configuration, path: Path | None = None) -> Microdata:

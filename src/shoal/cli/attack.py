@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli.output import JSON, QUIET, Speaker
+from shoal.cli.verify import declared
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def attack(
 
     Example: shoal attack masked.csv -c shoal.toml --external voters.csv --threshold 0.05
     """
+    from shoal.declaration import examine
     from shoal.io.files import read_table
     from shoal.measures.attacks import MaskedTable, linking, run_attacks
     from shoal.measures.releases import attack_releases
@@ -79,12 +81,14 @@ def attack(
     if previous:
         releases = [read_table(path, missing=missing) for path in previous]
         found += attack_releases([*releases, frame], schema, smallest_k(configuration, table.sizes), persons)
+    asis = examine(frame, schema)
     told: dict[str, Any] = {
         "records": table.n,
         "classes": len(table.sizes),
         "risk": risks.to_dict(),
         "attacks": [exposure.to_dict() for exposure in found],
         "notes": notes,
+        "published_as_it_is": asis.to_dict(),
     }
     uniqueness = dankar(table.sizes, fraction) if fraction is not None else None
     if uniqueness is not None:
@@ -95,6 +99,7 @@ def attack(
             f"{uniqueness.sample:,} records are alone in their class; in a population of {uniqueness.population:,} about "
             f"{uniqueness.estimate:,.0f} persons would be ({uniqueness.model})."
         )
+    declared(asis, speaker)
     for note in notes:
         speaker.say(note)
     problems = exceeded(found, risks, limits)

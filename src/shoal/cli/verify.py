@@ -11,6 +11,7 @@ from shoal.cli.anonymize import evidence
 from shoal.cli.output import JSON, QUIET, Speaker
 
 if TYPE_CHECKING:
+    from shoal.declaration import Examination
     from shoal.verifier import Strength
 
 
@@ -27,6 +28,8 @@ def verify(
 
     Example: shoal verify masked.csv -c shoal.toml
     """
+    from shoal.declaration import examine as question
+    from shoal.errors import VerificationError
     from shoal.io.files import read_table
     from shoal.policy import Policy
     from shoal.schema import read_config
@@ -50,8 +53,24 @@ def verify(
         evidence(told, speaker)
     strengths = audit(table, schema, policy)
     report(strengths, speaker)
-    speaker.result({**told, "strongest": [strength.to_dict() for strength in strengths]})
+    asis = question(table, schema)
+    declared(asis, speaker)
+    speaker.result(
+        {**told, "strongest": [strength.to_dict() for strength in strengths], "published_as_it_is": asis.to_dict()}
+    )
     found.require()
+    asis.require(VerificationError)
+
+
+def declared(found: Examination, speaker: Speaker) -> None:
+    """What was found about the columns that are published as they are."""
+    for finding in found.findings:
+        speaker.say(f"{'!' if finding.refused else '·'} {finding}")
+    if found.columns:
+        speaker.say(
+            f"· Together, {', '.join(found.columns)} are published as they are: {found.alone:,} of {found.records:,} "
+            "records are alone with their values of them. The policy says nothing about whoever knows these."
+        )
 
 
 def report(strengths: list[Strength], speaker: Speaker) -> None:

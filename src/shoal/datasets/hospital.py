@@ -108,6 +108,8 @@ kind = "number"
 [attributes.cost]
 role = "other"
 kind = "number"
+round = 500                              # to the cent it would name nearly everybody
+top = 50000
 
 [policy]
 k = 5                                    # every class has at least five records …

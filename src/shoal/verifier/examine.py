@@ -14,6 +14,7 @@ from shoal.errors import ConfigError, InputError
 from shoal.models import MODELS, Model, Rule
 from shoal.policy import Policy
 from shoal.schema import Schema
+from shoal.transform import require_transformed
 from shoal.verifier.classes import derive_classes, published_quasi
 from shoal.verifier.evidence import SHOWN, Check, Evidence, Strength, Violation
 from shoal.verifier.judging import judge
@@ -24,6 +25,7 @@ Ints = NDArray[np.int64]
 
 def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
     """Group the masked table by its published quasi-identifiers and test every class."""
+    require_transformed(masked, schema)
     labels, groups, columns = _opened(masked, schema, policy)
     rules = policy.bind(columns, masked.height).rules
     sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)
