@@ -43,7 +43,7 @@ TICKS = 2.0**40
 # So many pairs of rows are compared at a time.
 PAIRS = 2**18
 Signature = tuple[int, ...]
-Rows = list[int]
+RowList = list[int]
 
 
 @dataclass(eq=False)
@@ -78,13 +78,13 @@ class _Work:
         """Codes of the quasi-identifiers of records and counterfeits."""
         return self.codes[[row if row >= 0 else self.likeness[-row - 1] for row in rows]]
 
-    def gaps(self, these: Rows, those: Rows) -> NDArray[np.float64]:
+    def gaps(self, these: RowList, those: RowList) -> NDArray[np.float64]:
         """For each of these rows, the loss of one class with the nearest of those, in ticks."""
         step = max(1, PAIRS // len(those))
         pieces = [self._gaps(these[i : i + step], those) for i in range(0, len(these), step)]
         return np.concatenate(pieces)
 
-    def _gaps(self, these: Rows, those: Rows) -> NDArray[np.float64]:
+    def _gaps(self, these: RowList, those: RowList) -> NDArray[np.float64]:
         codes = np.concatenate([self.codes_of(these), self.codes_of(those)])
         one = np.repeat(np.arange(len(these)), len(those))
         other = np.tile(np.arange(len(those)), len(these)) + len(these)
@@ -93,7 +93,7 @@ class _Work:
         return np.asarray(np.rint(units * TICKS).reshape(len(these), len(those)).min(axis=1))
 
 
-Bucket = dict[int, Rows]
+Bucket = dict[int, RowList]
 
 
 def invariance(
@@ -203,7 +203,7 @@ def balance(work: _Work, buckets: dict[Signature, Bucket], stock: Bucket) -> Non
             bucket[value] += [work.fake(value, full[i]) for i in range(len(bucket[value]), most)]
 
 
-def _taken(work: _Work, stock: Bucket, value: int, number: int, near: Rows) -> Rows:
+def _taken(work: _Work, stock: Bucket, value: int, number: int, near: RowList) -> RowList:
     """Take so many rows with a value from the stock, the nearest to some others first."""
     rows = stock.pop(value)
     chosen = np.lexsort((np.array(rows), work.gaps(rows, near)))[:number]
@@ -222,12 +222,12 @@ def assign(
     hold_back: bool,
     names: Sequence[str | None],
     attribute: str,
-) -> Rows:
+) -> RowList:
     """The other new records, in rounds, into buckets of their own signatures; the ones held back are returned.
 
     A round takes the rows nearest to the first one of its most frequent value.
     """
-    held: Rows = []
+    held: RowList = []
     lacking = missing_rows(stock, work.m)
     if lacking and hold_back:
         held = _held_back(stock, work.m)
@@ -275,7 +275,7 @@ def next_round(counts: dict[int, int], m: int) -> tuple[list[int], int]:
     raise InternalError(f"no {m} values can be put together so that the rest stays balanced")
 
 
-def split(work: _Work, bucket: Bucket) -> list[Rows]:
+def split(work: _Work, bucket: Bucket) -> list[RowList]:
     """Cut a balanced bucket into classes that have every value once, each time along the attribute that loses least."""
     grid = np.array([sorted(rows) for rows in bucket.values()], dtype=np.int64)
     pile, classes = [grid], []
@@ -325,9 +325,9 @@ def _fill_up(work: _Work, stock: Bucket, lacking: int, buckets: dict[Signature, 
         )
 
 
-def _held_back(stock: Bucket, m: int) -> Rows:
+def _held_back(stock: Bucket, m: int) -> RowList:
     """Take the newest rows of the most frequent value away until no value has more than one m-th; they are returned."""
-    held: Rows = []
+    held: RowList = []
     while stock and missing_rows(stock, m):
         value = max(stock, key=lambda v: (len(stock[v]), -v))
         held.append(stock[value].pop())
@@ -391,8 +391,8 @@ def _plan(
     now: Table,
     data: Microdata,
     policy: Policy,
-    classes: list[Rows],
-    waiting: Rows,
+    classes: list[RowList],
+    waiting: RowList,
     labels: list[str | None],
     attribute: str,
     next_class: int,

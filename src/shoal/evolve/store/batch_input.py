@@ -17,18 +17,18 @@ from shoal.io.frames import to_polars
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class KeyedRows:
     """Records of a batch: their keys as text, and the columns the store keeps."""
 
     keys: list[str]
     frame: pl.DataFrame
 
-    def take(self, rows: list[int]) -> Rows:
+    def take(self, rows: list[int]) -> KeyedRows:
         """Some of them."""
-        return Rows([self.keys[row] for row in rows], self.frame[rows])
+        return KeyedRows([self.keys[row] for row in rows], self.frame[rows])
 
 
-def read_rows(source: Any, settings: Settings, types: Mapping[str, str]) -> Rows:
+def read_rows(source: Any, settings: Settings, types: Mapping[str, str]) -> KeyedRows:
     """The records of a frame or a file, in the types of the store."""
     table = _table(source, settings)
     columns = settings.columns
@@ -46,7 +46,7 @@ def read_rows(source: Any, settings: Settings, types: Mapping[str, str]) -> Rows
     frame = table.select(fitted(table[name], types[name]) for name in columns)
     if settings.missing == "error":
         _require_complete(frame, settings)
-    return Rows(read_keys(table, settings), frame)
+    return KeyedRows(read_keys(table, settings), frame)
 
 
 def read_keys(source: Any, settings: Settings) -> list[str]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from shoal.errors import InputError
 from shoal.evolve.i3m.classes import Batch, Classes, Numbers
 from shoal.evolve.store import tables
-from shoal.evolve.store.batch_input import Rows, widened
+from shoal.evolve.store.batch_input import KeyedRows, widened
 from shoal.evolve.store.live import Live, State
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
 
@@ -46,11 +46,11 @@ class Applied:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Located:
     """A batch whose keys have been found: `old` are the rows of the records to update, `delete` of those to delete."""
 
-    insert: Rows
-    update: Rows
+    insert: KeyedRows
+    update: KeyedRows
     old: list[Any]
     delete: list[Any]
     unchanged: int
@@ -80,9 +80,9 @@ def mark_of(connection: sa.Connection, feed: tuple[str, str] | None) -> tuple[st
     return None if found is None else (feed[0], found)
 
 
-def planned(
-    connection: sa.Connection, settings: Settings, state: State, given: Mapping[str, Rows], leaving: list[str]
-) -> Plan:
+def locate(
+    connection: sa.Connection, settings: Settings, state: State, given: Mapping[str, KeyedRows], leaving: list[str]
+) -> Located:
     """Find the keys of a batch in the store; refuses those that should not be there, and those that should."""
     wanted = [key for rows in given.values() for key in rows.keys] + leaving
     _require_once(wanted, settings.key)
@@ -109,7 +109,7 @@ def planned(
     old = [rows.take([i for i, key in enumerate(rows.keys) if key in found]) for rows in changing]
     altered = [rows.take(_altered(rows, found, state)) for rows in old]
     update = _together(altered, state)
-    return Plan(
+    return Located(
         insert=_together(new, state),
         update=update,
         old=[found[key] for key in update.keys],
@@ -123,20 +123,20 @@ def commit(
     settings: Settings,
     live: Live,
     state: State,
-    plan: Plan,
+    located: Located,
     batch: str | None,
     mark: tuple[str, str] | None,
 ) -> Applied:
     """Apply a batch to the classes and write it; the caller commits."""
     classes, version = live.classes, state.version + 1
     numbers, labels = classes.records, classes.labels
-    fresh = live.learn(plan.brought)
-    coming = np.arange(state.next_record, state.next_record + len(plan.insert.keys))
-    update_codes, update_secrets = live.books.codes(plan.update.frame)
-    insert_codes, insert_secrets = live.books.codes(plan.insert.frame)
+    fresh = live.learn(located.brought)
+    coming = np.arange(state.next_record, state.next_record + len(located.insert.keys))
+    update_codes, update_secrets = live.books.codes(located.update.frame)
+    insert_codes, insert_secrets = live.books.codes(located.insert.frame)
     change = classes.apply(
-        delete=[row.number for row in plan.delete],
-        update=Batch(update_codes, update_secrets, [row.number for row in plan.old]),
+        delete=[row.number for row in located.delete],
+        update=Batch(update_codes, update_secrets, [row.number for row in located.old]),
         insert=Batch(insert_codes, insert_secrets, coming.tolist()),
     )
     live.next_version = version
@@ -147,8 +147,8 @@ def commit(
     elsewhere = where.of(moved) != was
     moved, was = moved[elsewhere], was[elsewhere]
 
-    _write_journal(connection, plan, coming, moved, was)
-    _write_records(connection, where, plan, coming, version)
+    _write_journal(connection, located, coming, moved, was)
+    _write_records(connection, where, located, coming, version)
     _write_classes(connection, where, moved, version)
     if fresh:
         connection.execute(tables.values.insert(), [{**row, "version": version} for row in fresh])
@@ -156,10 +156,10 @@ def commit(
     if mark is not None:
         before["feed"], before["mark"] = mark[0], _write_mark(connection, mark, version)
     counts = {
-        "inserted": len(plan.insert.keys),
-        "updated": len(plan.update.keys),
-        "deleted": len(plan.delete),
-        "unchanged": plan.unchanged,
+        "inserted": len(located.insert.keys),
+        "updated": len(located.update.keys),
+        "deleted": len(located.delete),
+        "unchanged": located.unchanged,
         "moved": len(moved),
     }
     write_batch_row(connection, version, "batch", counts, batch)
@@ -170,7 +170,7 @@ def commit(
         next_class=classes.next_class,
         baseline=classes.baseline,
         changed=classes.changed,
-        types=json.dumps(widened(state.types, plan.brought)),
+        types=json.dumps(widened(state.types, located.brought)),
         before=json.dumps(before),
     )
     return _told(version, batch, classes, counts)
@@ -294,25 +294,25 @@ def _require_once(keys: Sequence[str], column: str) -> None:
         seen.add(key)
 
 
-def _altered(rows: Rows, found: Mapping[str, Any], state: State) -> list[int]:
+def _altered(rows: KeyedRows, found: Mapping[str, Any], state: State) -> list[int]:
     """Those whose values differ from the stored ones, however these were written."""
     stored = encode_rows(decode_rows([found[key].content for key in rows.keys], state.types))
     return [i for i, (new, old) in enumerate(zip(encode_rows(rows.frame), stored, strict=True)) if new != old]
 
 
-def _together(parts: list[Rows], state: State) -> Rows:
+def _together(parts: list[KeyedRows], state: State) -> KeyedRows:
     """Rows of several sources; where there are none, they have the columns of the store all the same."""
     frame = pl.concat([decode_rows([], state.types), *(rows.frame for rows in parts)], how="vertical_relaxed")
-    return Rows([key for rows in parts for key in rows.keys], frame)
+    return KeyedRows([key for rows in parts for key in rows.keys], frame)
 
 
-def _write_journal(connection: sa.Connection, plan: Plan, coming: Numbers, moved: Numbers, was: Numbers) -> None:
+def _write_journal(connection: sa.Connection, located: Located, coming: Numbers, moved: Numbers, was: Numbers) -> None:
     connection.execute(tables.journal.delete())
     rows = [
         {"number": number, "action": "inserted", "key": None, "class": None, "content": None}
         for number in coming.tolist()
     ]
-    for action, images in (("updated", plan.old), ("deleted", plan.delete)):
+    for action, images in (("updated", located.old), ("deleted", located.delete)):
         rows += [{**_whole(row), "action": action} for row in images]
     rows += [
         {"number": number, "action": "moved", "key": None, "class": label, "content": None}
@@ -321,9 +321,11 @@ def _write_journal(connection: sa.Connection, plan: Plan, coming: Numbers, moved
     _many(connection, tables.journal.insert(), rows)
 
 
-def _write_records(connection: sa.Connection, where: Whereabouts, plan: Plan, coming: Numbers, version: int) -> None:
-    _remove(connection, [row.number for row in plan.delete], version)
-    changed = np.array([row.number for row in plan.old], dtype=np.int64)
+def _write_records(
+    connection: sa.Connection, where: Whereabouts, located: Located, coming: Numbers, version: int
+) -> None:
+    _remove(connection, [row.number for row in located.delete], version)
+    changed = np.array([row.number for row in located.old], dtype=np.int64)
     _many(
         connection,
         tables.records.update()
@@ -332,7 +334,7 @@ def _write_records(connection: sa.Connection, where: Whereabouts, plan: Plan, co
         [
             {"at": number, "to": label, "text": text}
             for number, label, text in zip(
-                changed.tolist(), where.of(changed).tolist(), encode_rows(plan.update.frame), strict=True
+                changed.tolist(), where.of(changed).tolist(), encode_rows(located.update.frame), strict=True
             )
         ],
     )
@@ -343,9 +345,9 @@ def _write_records(connection: sa.Connection, where: Whereabouts, plan: Plan, co
             {"number": number, "key": key, "class": label, "content": text, "version": version}
             for number, key, label, text in zip(
                 coming.tolist(),
-                plan.insert.keys,
+                located.insert.keys,
                 where.of(coming).tolist(),
-                encode_rows(plan.insert.frame),
+                encode_rows(located.insert.frame),
                 strict=True,
             )
         ],

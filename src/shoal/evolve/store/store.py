@@ -36,7 +36,7 @@ from shoal.evolve.releases.guards import Guard
 from shoal.evolve.store import tables
 from shoal.evolve.store.batch_input import read_keys, read_rows
 from shoal.evolve.store.codebook import Books, settled
-from shoal.evolve.store.commit import Applied, adopt, commit, mark_of, planned, take_back, version_of, write_batch_row
+from shoal.evolve.store.commit import Applied, adopt, commit, locate, mark_of, take_back, version_of, write_batch_row
 from shoal.evolve.store.database import PATIENCE, Database
 from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows, type_names
@@ -194,12 +194,12 @@ class Store:
             if done is not None:
                 applied = Applied(done, batch, applied=False)
             else:
-                plan = planned(connection, self.settings, state, given, leaving)
-                if plan.empty and batch is None and mark_of(connection, mark) == mark:
-                    applied = Applied(state.version, None, applied=False, unchanged=plan.unchanged)
+                located = locate(connection, self.settings, state, given, leaving)
+                if located.empty and batch is None and mark_of(connection, mark) == mark:
+                    applied = Applied(state.version, None, applied=False, unchanged=located.unchanged)
                 else:
                     live = self._load(connection, state)
-                    applied = commit(connection, self.settings, live, state, plan, batch, mark)
+                    applied = commit(connection, self.settings, live, state, located, batch, mark)
         return applied
 
     def undo(self) -> Applied:
