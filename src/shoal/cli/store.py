@@ -69,15 +69,13 @@ def create(
         )
     frame = _table(configuration, source)
     speaker.say_if_cold()
-    more: dict[str, Any] = {
+    method, publication = settings.method, settings.release
+    # The words of the file and of the command line; the store's settings refuse those that a store does not know.
+    words: dict[str, Any] = {
         "guard": guard,
-        "objective": settings.method.objective,
-        "refine": settings.method.refine,
-        "missing": settings.method.missing,
-        "missing_texts": tuple(settings.source.missing),
-        "order": settings.release.order,
-        "intervals": settings.release.intervals,
-        "options": settings.method.options,
+        "missing": method.missing,
+        "order": publication.order,
+        "intervals": publication.intervals,
     }
     with speaker.progress("anonymizing") as progress:
         made = Store.create(
@@ -86,11 +84,15 @@ def create(
             Policy.from_config(settings.policy),
             key=key,
             schema=configuration,
-            algorithm=settings.method.algorithm,
-            seed=settings.method.seed if seed is None else seed,
+            algorithm=method.algorithm,
+            objective=method.objective,
+            refine=method.refine,
+            seed=method.seed if seed is None else seed,
+            options=method.options,
             m=m,
+            missing_texts=settings.source.missing,
             progress=progress,
-            **more,
+            **words,
         )
     found = made.check().require()
     speaker.say(f"{found.records:,} records in {found.classes:,} classes under {made.settings.policy}; guard: {guard}.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.io.postgres import PostgresUnavailableError, postgres_server
 import shoal
 from shoal.errors import ConfigError, InfeasibleError, InputError, ShoalError
 from shoal.evolve.store import tables
+from shoal.evolve.store.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +242,28 @@ def test_wrong_ways_to_make_a_store(file: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds a store already"):
         create()
     assert shoal.Store.open(file).check().passed
+
+
+def test_every_setting_is_a_parameter_with_its_default_and_a_word_about_it() -> None:
+    parameters = inspect.signature(shoal.Store.create).parameters
+    assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
+    for setting in fields(Settings):
+        if setting.name == "ignored":  # the identifiers of the schema
+            continue
+        assert setting.name in parameters
+        assert f"`{setting.name}`" in (shoal.Store.create.__doc__ or "")
+        if setting.default is not MISSING:
+            assert parameters[setting.name].default == setting.default
+
+
+def test_settings_are_kept(file: str) -> None:
+    whole = people(0, 40).drop_nulls().head(12)
+    given: dict[str, Any] = {"order": "keep", "intervals": "columns", "missing": "error", "missing_texts": ["n/a"]}
+    given |= {"key": "id", "schema": SCHEMA, "algorithm": "mondrian", "options": {"cuts": "all"}, "refine": False}
+    shoal.Store.create(file, whole, POLICY, **given)
+    kept = shoal.Store.open(file).settings
+    assert (kept.order, kept.intervals, kept.missing, kept.missing_texts) == ("keep", "columns", "error", ("n/a",))
+    assert kept.options == {"cuts": "all"}
 
 
 def test_a_database_that_is_no_store(file: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -13,9 +13,16 @@ from shoal.errors import ConfigError, did_you_mean
 from shoal.evolve.releases.guards import GUARDS, Guard
 from shoal.policy import Policy
 from shoal.refine import Effort
-from shoal.schema import Attribute, Schema, TaxonomySource
+from shoal.schema import Attribute, Schema, Source, TaxonomySource
 from shoal.space import Measure
 from shoal.taxonomy import Taxonomy
+
+OfMissing = Literal["category", "error"]
+"""Dropping records is not possible: the store promises to keep all of them."""
+Order = Literal["shuffle", "keep"]
+Shape = Literal["text", "columns"]
+# As a `shoal.toml` has them that says nothing of it.
+MISSING_TEXTS: tuple[str, ...] = tuple(Source.model_fields["missing"].default)
 
 
 @dataclass(frozen=True)
@@ -33,10 +40,10 @@ class Settings:
     options: Mapping[str, Any] = field(default_factory=dict)
     guard: Guard = "batching"
     m: int | None = None
-    missing: Literal["category", "error"] = "category"
-    missing_texts: tuple[str, ...] = ("", "?")
-    order: Literal["shuffle", "keep"] = "shuffle"
-    intervals: Literal["text", "columns"] = "text"
+    missing: OfMissing = "category"
+    missing_texts: tuple[str, ...] = MISSING_TEXTS
+    order: Order = "shuffle"
+    intervals: Shape = "text"
 
     def __post_init__(self) -> None:
         if self.guard not in GUARDS:
@@ -50,9 +57,9 @@ class Settings:
 
             only_sensitive(self.schema)
         for name, value, allowed in (
-            ("missing", self.missing, ("category", "error")),
-            ("order", self.order, ("shuffle", "keep")),
-            ("intervals", self.intervals, ("text", "columns")),
+            ("missing", self.missing, get_args(OfMissing)),
+            ("order", self.order, get_args(Order)),
+            ("intervals", self.intervals, get_args(Shape)),
         ):
             if value not in allowed:
                 raise ConfigError(f"{name} = {value!r} is not possible in a store; it can be {' or '.join(allowed)}.")

@@ -19,7 +19,7 @@ False
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,16 @@ from shoal.evolve.store.codebook import Books, settled
 from shoal.evolve.store.commit import Applied, adopt, commit, locate, mark_of, take_back, version_of, write_batch_row
 from shoal.evolve.store.database import PATIENCE, Database
 from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
-from shoal.evolve.store.settings import Settings, decode_rows, encode_rows, type_names
+from shoal.evolve.store.settings import (
+    MISSING_TEXTS,
+    OfMissing,
+    Order,
+    Settings,
+    Shape,
+    decode_rows,
+    encode_rows,
+    type_names,
+)
 from shoal.io.frames import to_polars
 from shoal.microdata import Microdata
 from shoal.models import Model
@@ -75,16 +84,39 @@ class Store:
         objective: Measure = "ncp",
         refine: Effort = True,
         seed: int = 0,
+        options: Mapping[str, Any] | None = None,
         guard: Guard = "batching",
         m: int | None = None,
+        missing: OfMissing = "category",
+        missing_texts: Sequence[str] = MISSING_TEXTS,
+        order: Order = "shuffle",
+        intervals: Shape = "text",
         progress: Progress | None = None,
         patience: float = PATIENCE,
-        **more: Any,
     ) -> Store:
-        """Anonymize a table and keep it: `data` is a Microdata, or a frame with its schema. All or nothing.
+        """Anonymize a table and keep it, so that it can change and be released again. All or nothing.
 
-        The key column names each record in later batches and is never published; other identifiers are not kept. After a batch
-        `refine` is about the classes that it changed: IL_Optimization (004, §4), and with "thorough" or seconds a box search.
+        What is given here is written into the store (`Store.settings`) and holds for all batches and releases to come.
+
+        - `url`: the database, as SQLAlchemy writes it: `sqlite:///registry.db`, `postgresql://user@host/name`.
+        - `data`: a Microdata, or a frame of pandas, polars or pyarrow together with its `schema`.
+        - `policy`: a model, or several joined with `&`; every class satisfies it after every batch.
+        - `key`: the column that names each record in later batches. It is never published; other identifiers are not kept.
+        - `schema`: who each column is, as for `shoal.read`; not needed with a Microdata.
+        - `algorithm`, `objective`, `seed`, `options`: how the first classes are made, as for `shoal.anonymize`; `options` are
+          those of the algorithm.
+        - `refine`: whether a search follows. After a batch it is about the classes that the batch changed: IL_Optimization
+          (Truta & Campan 2007), and with "thorough" or seconds a box search.
+        - `guard`: what protects from comparing releases: "batching", "m-invariance" (with its `m`) or "none"
+          (docs/evolving-data.md).
+        - `missing`: an empty cell is a value like any other ("category") or refused ("error").
+        - `missing_texts`: texts that mean missing in files and change feeds.
+        - `order`, `intervals`: how releases look: rows shuffled or kept ("shuffle", "keep"), intervals as text or as two
+          columns ("text", "columns").
+        - `progress`: called with the share of the work that is done.
+        - `patience`: seconds to wait for a database that others write to.
+
+        Returns the store, ready for `insert`, `update`, `delete`, `apply` and `release`.
         """
         database = Database(url, patience)
         if database.path is None or database.path.exists():  # say no before the work, not after it
@@ -94,7 +126,7 @@ class Store:
         frame, declared = _table_and_schema(data, schema, key)
         kept = [name for name, attribute in declared.attributes.items() if attribute.role != "identifier"]
         plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder)
-        table = Microdata.from_frame(frame.select(kept), plain, missing=more.get("missing", "category"))
+        table = Microdata.from_frame(frame.select(kept), plain, missing=missing)
         settings = Settings(
             key=key,
             schema=settled(plain, table.frame),
@@ -104,9 +136,13 @@ class Store:
             objective=objective,
             refine=refine,
             seed=seed,
+            options=dict(options or {}),
             guard=guard,
             m=m,
-            **more,
+            missing=missing,
+            missing_texts=tuple(missing_texts),
+            order=order,
+            intervals=intervals,
         )
         keys = read_keys(frame.select(key), settings)
         books = Books(settings.schema, policy).learn(table.frame)
