@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 
-.PHONY: demo test lint bench docs clean help
+.PHONY: demo test lint mutation bench docs clean help
 
 help:
 	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, types, layers"
+	@echo "make mutation  mistakes put into the code, and whether a test notices"
 	@echo "make bench  every measured claim (writes benchmarks/out/)"
 	@echo "make docs   regenerate the pages that are written by programs"
 
@@ -25,6 +26,9 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+mutation: $(DEV)
+	$(BIN)/python -m tools.mutation
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
