@@ -1,4 +1,4 @@
-"""Full-domain generalization straight from docs/algorithms.md#incognito and #datafly: every node looks at every record.
+"""Full-domain generalization straight from docs/algorithms.md (incognito, datafly): every node looks at every record.
 
 `table` is a list of rows of codes. `levels[a][level][code]` is the group of a code. `ok` tells whether a list of
 records is a good class. Nodes are tuples of levels.

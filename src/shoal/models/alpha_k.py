@@ -1,4 +1,4 @@
-"""(α, k)-anonymity: no sensitive value has more than the share α of a class (002, Definition 4)."""
+"""(α, k)-anonymity: no sensitive value has more than the share α of a class (docs/models.md#alpha_k)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-12
-"""Numbers this close are equal (SPEC §0.6)."""
+"""Numbers this close are equal (docs/models.md#deficit)."""
 
 # Class × code matrices are worked on in pieces of about this many cells, so that intermediate ones stay small.
 BLOCK = 1_000_000
@@ -91,11 +91,11 @@ class Column(Protocol):
 
     @property
     def protect(self) -> tuple[str, ...]:
-        """Protected inner nodes (000, Definition 4)."""
+        """Protected inner nodes (docs/models.md#extended_p_sensitive)."""
 
     @property
     def categories(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Categories with their values, most secret first (001, Table 3)."""
+        """Categories with their values, most secret first (docs/models.md#p_alpha_sensitive)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +166,12 @@ class Model(ABC):
     @property
     @abstractmethod
     def superset_closed(self) -> bool:
-        """A class that satisfies the model still does after any records join it (SPEC §1.14)."""
+        """A class that satisfies the model still does after any records join it (docs/models.md#closure)."""
 
     @property
     @abstractmethod
     def union_closed(self) -> bool:
-        """Two classes that satisfy the model satisfy it when merged (SPEC §1.14)."""
+        """Two classes that satisfy the model satisfy it when merged (docs/models.md#closure)."""
 
     @classmethod
     @abstractmethod
@@ -271,7 +271,7 @@ def leaves_of(model: Model, column: Column) -> tuple[Taxonomy, Ints]:
 
 
 def settled(deficit: Floats) -> Floats:
-    """Rounding noise is no deficit (SPEC §0.6)."""
+    """Rounding noise is no deficit."""
     return np.where(deficit <= TOLERANCE, 0.0, deficit)
 
 

@@ -1,4 +1,4 @@
-"""Div and Hom of 000, §3.1: how diverse a class is, and how much a record would add.
+"""Div and Hom (docs/models.md#hom-and-div): how diverse a class is, and how much a record would add.
 
 >>> import numpy as np
 >>> illness, income = np.array([[1, 1, 0]]), np.array([[2, 0]])

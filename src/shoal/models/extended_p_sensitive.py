@@ -1,4 +1,4 @@
-"""Extended p-sensitivity: values of at least p protected subtrees in every class (000, Definitions 4-6)."""
+"""Extended p-sensitivity: values of at least p protected subtrees (docs/models.md#extended_p_sensitive)."""
 
 from __future__ import annotations
 

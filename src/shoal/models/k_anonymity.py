@@ -1,4 +1,4 @@
-"""k-anonymity: every class has at least k records (SPEC §1.1)."""
+"""k-anonymity: every class has at least k records (docs/models.md#k_anonymity)."""
 
 from __future__ import annotations
 

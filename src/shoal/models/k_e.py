@@ -1,4 +1,4 @@
-"""(k, e)-anonymity: the numbers in every class span at least e (002, Definition 5)."""
+"""(k, e)-anonymity: the numbers in every class span at least e (docs/models.md#k_e)."""
 
 from __future__ import annotations
 

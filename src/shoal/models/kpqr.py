@@ -1,4 +1,4 @@
-"""(k, p, q, r)-anonymity: classes with a rare value have p values and enough variance (002, Definition 7)."""
+"""(k, p, q, r)-anonymity: classes with a rare value have p values and enough variance (docs/models.md#kpqr)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KPQR(Model):
     """A class with a rare value has at least `p` distinct values, and the share `r` of the reference variance.
 
     Rare is a value of less than the share `q` of all records. The reference is the variance of `all` records, or of
-    the `rare` ones as in 002's procedure. `scope="literal"` tests the variance of every class with p or more values, as
+    the `rare` ones as in the paper's procedure. `scope="literal"` tests the variance of every class with p or more values, as
     the definition's sentence reads, instead of the classes that are required to have them.
     Variances are population variances over known values (`shoal.models.variance`). The k comes from k_anonymity.
     """
@@ -134,7 +134,7 @@ class RareRule(Rule):
         return int(self.table_counts[self.rare].sum()) == self.n
 
     def max_classes(self) -> int:
-        """Condition 2 of 000, §2.2, where every record is rare and so every class is obliged."""
+        """Condition 2 (docs/models.md#condition-2), where every record is rare and so every class is obliged."""
         return max_classes(self.table_counts, self.n, self.model.p) if self._all_rare() else self.n
 
     def min_size(self) -> int:

@@ -1,4 +1,4 @@
-"""l-diversity: distinct, entropy and recursive (002, §2.3; 001, Definition 5)."""
+"""l-diversity: distinct, entropy and recursive (docs/models.md#l_diversity)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class LDiversity(Model):
 
     - distinct: at least l different values;
     - entropy: an entropy of at least ln l (l need not be whole);
-    - recursive: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (002 prints r_1 as the first
-      summand on the right, with which the test is vacuous for c ≥ 1.)
+    - recursive: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (Domingo-Ferrer et al. 2008 print
+      r_1 as the first summand on the right, with which the test is vacuous for c ≥ 1.)
 
     Frequencies are those of known values; a class without any known value is never diverse.
     """
@@ -120,7 +120,7 @@ class EntropyRule(Rule):
         )
 
     def max_classes(self) -> int:
-        """An entropy of ln l takes at least l values: Condition 2 of 000, §2.2."""
+        """An entropy of ln l takes at least l values: Condition 2 (docs/models.md#condition-2)."""
         return max_classes(self.table_counts, self.n, self.min_size())
 
     def min_size(self) -> int:
@@ -175,7 +175,7 @@ class RecursiveRule(Rule):
         )
 
     def max_classes(self) -> int:
-        """At least l values a class: Condition 2 of 000, §2.2."""
+        """At least l values a class: Condition 2 (docs/models.md#condition-2)."""
         by_values = max_classes(self.table_counts, self.n, int(self.model.l))
         return min(by_values, self.n // self.min_size())
 

@@ -1,4 +1,4 @@
-"""(p, α)-sensitivity: at least p values with a total weight of at least α in every class (001, Definition 4)."""
+"""(p, α)-sensitivity: at least p values with a total weight of at least α (docs/models.md#p_alpha_sensitive)."""
 
 from __future__ import annotations
 

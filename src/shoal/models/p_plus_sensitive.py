@@ -1,4 +1,4 @@
-"""p+-sensitivity: values of at least p categories in every class (001, Definition 3)."""
+"""p+-sensitivity: values of at least p categories in every class (docs/models.md#p_plus_sensitive)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""p-sensitivity: every class has at least p distinct values of each sensitive attribute (000, Definition 3)."""
+"""p-sensitivity: every class has at least p distinct values (docs/models.md#p_sensitive)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DistinctRule(Rule):
         self.p, self.counted = p, counted
 
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
-        """How many values are missing: Hom of 000, §3.1, for one attribute."""
+        """How many values are missing: Hom for one attribute (docs/models.md#hom-and-div)."""
         return np.asarray(np.maximum(0.0, self.p - np.count_nonzero(counts, axis=1)))
 
     def strongest(self, sizes: Ints, counts: Ints) -> float:
@@ -65,7 +65,7 @@ class DistinctRule(Rule):
         return float(np.count_nonzero(counts, axis=1).min()) if len(counts) else float("nan")
 
     def infeasible(self) -> str | None:
-        """Condition 1 of 000, §2.2: not more than the values that occur at all."""
+        """Condition 1 (docs/models.md#condition-1): not more than the values that occur at all."""
         distinct = int(np.count_nonzero(self.table_counts))
         if distinct >= self.p:
             return None
@@ -77,7 +77,7 @@ class DistinctRule(Rule):
         )
 
     def max_classes(self) -> int:
-        """Condition 2 of 000, §2.2."""
+        """Condition 2 (docs/models.md#condition-2)."""
         return max_classes(self.table_counts, self.n, self.p)
 
     def min_size(self) -> int:
@@ -90,7 +90,7 @@ class DistinctRule(Rule):
 
 
 def max_classes(frequencies: Ints, n: int, p: int) -> int:
-    """The largest m with Σ min(f_v, m) ≥ m·p: Condition 2 in its equivalent form (SPEC §2).
+    """The largest m with Σ min(f_v, m) ≥ m·p: Condition 2 in its equivalent form (docs/models.md#condition-2).
 
     A class needs p different values, so m classes need m·p records of which no value gives more than m.
     Records with a missing value are no help, which is why n itself does not enter.

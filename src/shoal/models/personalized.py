@@ -162,7 +162,7 @@ class BreachRule(Rule):
         self.of_pair = np.where(guard >= 0, np.searchsorted(self.nodes, guard), -1)
         first, last, at = tree.first[value], tree.last[value], self.nodes[:, None]
         below = np.minimum(tree.last[at], last) - np.maximum(tree.first[at], first) + 1
-        # A value that is itself an inner node lies below the guard in part (SPEC §1.11).
+        # A value that is itself an inner node lies below the guard in part (docs/models.md#personalized).
         self.inside = np.where(value >= 0, np.maximum(below, 0) / (last - first + 1), 0.0)
         self.owners = (self.of_pair == np.arange(len(self.nodes))[:, None]).astype(np.float64)
 

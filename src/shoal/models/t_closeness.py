@@ -1,4 +1,4 @@
-"""t-closeness: every class distributes the sensitive attribute nearly as the table does (001, Definition 6)."""
+"""t-closeness: every class distributes the sensitive attribute nearly as the table does (docs/models.md#t_closeness)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ClosenessRule(Rule):
     """Earth mover's distances in closed form: Σ weight·|share in the class − share in the table| over ranges.
 
     Equal distance sums over single values with weight ½ and ordered distance over prefixes with weight 1/(m − 1)
-    (SPEC §1.9). For hierarchical distance SPEC has Σ height(N)/H · min(pos(N), neg(N)) over inner nodes. Let x_C be
+    (docs/models.md#t_closeness). For hierarchical distance it is Σ height(N)/H · min(pos(N), neg(N)) over inner nodes. Let x_C be
     the surplus of the class below node C. With A = Σ |x_C| over the children of N, pos + neg = A and
     pos − neg = x_N, so min(pos, neg) = (A − |x_N|)/2. Collecting |x_C| from C and from its parent gives
     Σ |x_C| · (height(parent of C) − height(C))/(2H) over all nodes but the root, where x is 0.

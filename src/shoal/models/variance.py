@@ -1,4 +1,4 @@
-"""Variance of a sensitive attribute of any kind, from histograms (SPEC §3.9).
+"""Variance of a sensitive attribute of any kind, from histograms (docs/models.md#variance).
 
 Var_d = (1/2n²) Σ_a Σ_b d(a, b)² over pairs of records: half of Rao's quadratic entropy, and for numbers the
 population variance. Numbers have d = |a − b| and ordered labels the difference of ranks; unordered ones have

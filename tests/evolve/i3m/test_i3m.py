@@ -29,7 +29,7 @@ GENDER = {"role": "quasi", "taxonomy": {"rows": [["Male", "*"], ["Female", "*"]]
 
 
 def rt9() -> Microdata:
-    """RT7 (SPEC §0.10) and the two records that come later, ages measured against 25..55."""
+    """The running example (docs/papers.md#the-running-example) and the two records that come later, ages measured against 25..55."""
     frame = pl.DataFrame(
         {
             "age": [25, 40, 35, 55, 33, 42, 38, 30, 41],
@@ -181,7 +181,7 @@ def in_order(space: Space, states: Any) -> Any:
 
 
 def measure_by(table: Table, data: Microdata, measure: str, present: list[int]) -> None:
-    """Losses of numbers against their range among these records (SPEC §4.17)."""
+    """Losses of numbers against their range among these records (docs/algorithms.md#i3m)."""
     for a, domain in enumerate(data.domains):
         if isinstance(domain, Interval) and domain.labels is None:
             values = [domain.values[c] for c in table.codes[present, a] if c < len(domain.values)]
@@ -293,7 +293,7 @@ def test_a_neighbour_lends_what_it_can_spare() -> None:
 
 
 def test_more_classes_than_the_policy_allows_are_not_repaired_one_by_one() -> None:
-    # Two records with v1 are left for three classes (Condition 2 of 000): one class has to go.
+    # Two records with v1 are left for three classes (docs/models.md#condition-2): one class has to go.
     policy = Policy((shoal.KAnonymity(2), shoal.PSensitive(p=2)))
     values, ages = [0, 1, 0, 0, 1, 0, 0, 1, 0], [1, 2, 3, 40, 41, 42, 80, 81, 82]
     classes, _ = secretive(values, ages, [0, 0, 0, 1, 1, 1, 2, 2, 2], policy)

@@ -217,7 +217,7 @@ class HistoryOfK(History):
 
 
 class Loss(HistoryOfK):
-    """004's loss and the smallest k."""
+    """IL and the smallest k."""
 
     policy = Policy((shoal.KAnonymity(2),))
     measure = "il"

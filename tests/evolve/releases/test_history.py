@@ -49,7 +49,7 @@ def both_audits(releases: list[Shown], policy: Policy = K3, **more: Any) -> tupl
 
 
 def test_plain_i3m_gives_one_inserted_record_away() -> None:
-    """F11: exactly this one record, with its class and its value, by who knows everybody and by who sees the tables only."""
+    """Exactly this one record, with its class and its value, by who knows everybody and by who sees the tables only."""
     frame = pl.DataFrame({"age": [*AGES, 25], "ill": [*ILLS, "HIV"]})
     data = Microdata.from_frame(frame, AGE)
     binding = Binding(K3, data.sensitive)
@@ -92,7 +92,7 @@ def test_one_corrected_value() -> None:
 
 
 def test_a_split_that_leaves_one_value_in_common() -> None:
-    """SPEC §5.7's example: the classes of one person have one value in common, in no matter what else happens."""
+    """The classes of one person have one value in common, in no matter what else happens."""
     first = shown({0: (0, 20, "dyspepsia"), 1: (0, 22, "bronchitis"), 2: (1, 40, "flu"), 3: (1, 42, "gastritis")})
     second = shown({0: (2, 20, "dyspepsia"), 3: (2, 42, "gastritis"), 1: (3, 22, "bronchitis"), 2: (3, 40, "flu")})
     two = Policy((shoal.KAnonymity(2),))

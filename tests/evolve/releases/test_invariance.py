@@ -1,4 +1,4 @@
-"""m-invariance: SPEC §4.19's example, the naive twin on random sequences, and the promise itself checked from outside."""
+"""m-invariance: the example of docs/evolving-data.md, the naive twin on random sequences, and the promise itself checked from outside."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EMILY, LINDA = ("Emily", 25, 15, "bronchitis"), ("Linda", 58, 50, "gastritis")
 
 
 def test_the_example() -> None:
-    """SPEC §4.19: Alice leaves, Emily takes her place in Bob's bucket, and Linda gets one counterfeit."""
+    """Alice leaves, Emily takes her place in Bob's bucket, and Linda gets one counterfeit."""
     first = Shown(np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1]), table([0, 1, 2, 3], [BOB, ALICE, ANDY, DAVID]).frame)
     plan = release(table([0, 2, 3, 4, 5], [BOB, ANDY, DAVID, EMILY, LINDA]), first)
     found = classes_of(plan)

@@ -110,7 +110,7 @@ def checked(batch: Batch | None, space: Space, columns: int) -> Incoming:
 
 
 def measured_by(space: Space, codes: Codes) -> Space:
-    """The space with losses against the ranges of the numbers among these codes (SPEC §4.17)."""
+    """The space with losses against the ranges of the numbers among these codes (docs/algorithms.md#i3m)."""
     domains = []
     for a, domain in enumerate(space.domains):
         if isinstance(domain, Interval) and domain.labels is None:

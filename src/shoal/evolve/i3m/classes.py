@@ -1,4 +1,4 @@
-"""I3M: a partition that follows its table while records come, go and change (004, §3; SPEC §4.17).
+"""I3M: a partition that follows its table while records come, go and change (docs/algorithms.md#i3m).
 
 I3M+ gives each new record to the class whose loss rises least and splits a class that reaches 2k. I3M− disperses the
 classes that deletions left too small. An update is a deletion and an insertion in one step.
@@ -67,7 +67,7 @@ class Classes:
     that it does not know is encoded with larger domains, and `recode` brings what is here into them first.
 
     `labels` are class numbers, one a record, gaps allowed; `records` the records' numbers, ascending (0, 1, … by default).
-    `ranges="batch"` measures losses against the range of the numbers in the table after each step, as 004 does, instead
+    `ranges="batch"` measures losses against the range of the numbers in the table after each step, as the paper does, instead
     of the fixed widths of `space`. `baseline`, `changed`, `next_class` and `next_record` go on from an earlier session.
     """
 
@@ -255,7 +255,7 @@ class Classes:
         return change
 
     def optimize(self, classes: Iterable[int] | None = None) -> Change:
-        """IL_Optimization (004, §4) in place: break those of the classes (of all, by default) that are worth it."""
+        """IL_Optimization (Truta & Campan 2007, §4) in place: break those of the classes (default: all) that are worth it."""
         grouping, slots = self._grouping, self._slots(classes)
         dearness = np.rint(grouping.units[slots] * TICKS) * grouping.sizes[slots]
         order = slots[np.argsort(-dearness, kind="stable")]

@@ -244,7 +244,7 @@ class Grouping:
             self.found(part, near=self.best(int(part[0])) if self.live else -1)
 
     def split(self, c: int, k: int) -> None:
-        """004's Split2k, again and again until fewer than 2k rows are left."""
+        """Split2k of Truta & Campan 2007, again and again until fewer than 2k rows are left."""
         from shoal.kernels.i3m import split_class
 
         self._make_room(int(self.sizes[c]) // k)
@@ -273,7 +273,7 @@ class Grouping:
         return float(sum(len(rows) * self.space.unit(self.state_of(rows)[None, :])[0] for rows in classes))
 
     def choose_half(self, rows: Rows, k: int) -> NDArray[np.bool_]:
-        """Which k rows 004's Split2k moves."""
+        """Which k rows Split2k moves."""
         from shoal.kernels.i3m import choose_half
 
         return np.asarray(choose_half(self.flat, self._records.codes, rows, k))

@@ -1,7 +1,7 @@
 """Keeping a policy while classes change: splits into good parts, loans between classes, targets that stay good.
 
-These are the steps that 004 leaves to future work, for any policy: its classes are asked for their deficits and nothing
-else is known about it (SPEC §9, F10). A policy of k alone needs none of them.
+These are the steps that Truta & Campan 2007 leave to future work, for any policy: its classes are asked for their deficits and
+nothing else is known about it (docs/algorithms.md#i3m). A policy of k alone needs none of them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Judge:
 def good_half(grouping: Grouping, judge: Judge, rows: Rows) -> Mask | None:
     """Which rows to split off a class so that both parts are good; None if no way is found.
 
-    004's own split where it happens to do; else the rows that the new class lacks most, cheapest first, of which the
+    The paper's own split where it happens to do; else the rows that the new class lacks most, cheapest first, of which the
     rest can do without. From 3k on the new class is tried from many a first row, and the cheapest outcome counts.
     """
     k = judge.rules.k

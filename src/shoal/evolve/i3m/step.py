@@ -1,11 +1,11 @@
-"""One step of I3M: what deletions left too small is mended, then new rows join their best classes (004, §3).
+"""One step of I3M: what deletions left too small is mended, then new rows join their best classes (docs/algorithms.md#i3m).
 
 For a policy of k alone this is the paper to the letter: a class below k is dispersed, a class of 2k is split.
 
-For other policies (SPEC §9, F10) a split must leave two good parts, otherwise the class may grow and is tried again at
+For other policies a split must leave two good parts, otherwise the class may grow and is tried again at
 3k, 4k, 6k, 8k, 12k …; a class that a deletion spoilt first borrows rows that its neighbours can spare; where a row can
 spoil a class it goes to the cheapest one that stays good. Classes are merged when nothing else helps. While there
-are more classes than the policy allows for the new table (Condition 2 of 000), spoilt ones are dispersed at once.
+are more classes than the policy allows for the new table (docs/models.md#condition-2), spoilt ones are dispersed at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Step:
             self._mend_class(c)
 
     def place(self, rows: Rows) -> None:
-        """I3M+: FindBestCluster for one row after the other, with a split at 2k (004, Figure 1)."""
+        """I3M+: FindBestCluster for one row after the other, with a split at 2k (Truta & Campan 2007, Figure 1)."""
         at = 0
         while at < len(rows):
             if self.grouping.live == 0:

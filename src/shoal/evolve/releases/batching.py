@@ -1,4 +1,4 @@
-"""Batching: records that were published together stay together, whatever happens to single ones of them (SPEC §9, F11 a).
+"""Batching: records that were published together stay together, whatever happens to single ones of them.
 
 A *cohort* is a set of records that enter the releases together and leave them together. Every published class is a
 cohort, or several whole ones. So all releases together are a function of one table, that of all cohorts there ever were

@@ -1,4 +1,4 @@
-"""What can be counted out from several releases by who knows everybody's class in each of them (SPEC §5.7, generalized).
+"""What can be counted out from several releases by who knows everybody's class in each of them.
 
 Persons with the same classes in all releases are a *cell*: nothing tells them apart. Each class says how many of its
 persons have each value, so the number of persons in cell z with value v lies between bounds that narrow each other:

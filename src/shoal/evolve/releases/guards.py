@@ -1,10 +1,10 @@
-"""Guards: what the next release of a changing table may show, so that comparing releases tells nobody more (SPEC §9, F11).
+"""Guards: what the next release of a changing table may show, so that comparing releases tells nobody more.
 
 - `none`: the table as it is. One insertion into a published class gives the newcomer's sensitive value away.
 - `batching`: who was published together stays together; new records wait until they can be classes of their own, and
   records that left stay until they can leave together (`evolve/releases/batching.py`).
 - `m-invariance`: everybody keeps the same set of possible sensitive values, with counterfeits where the real records do
-  not suffice (`evolve/releases/invariance.py`; SPEC §4.19).
+  not suffice (`evolve/releases/invariance.py`).
 
 These are pure functions from what a store holds and what it published last to what it publishes next.
 """
@@ -59,7 +59,7 @@ class Plan:
     waiting: dict[str, int]
     counterfeits: int = 0
     counterfeits_by_class: Mapping[int, int] = field(default_factory=dict)
-    """Classes with counterfeits; SPEC §4.19 publishes these numbers."""
+    """Classes with counterfeits; these numbers are published."""
 
 
 def plan_release(

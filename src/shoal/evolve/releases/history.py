@@ -1,4 +1,4 @@
-"""Releases audited against each other: what somebody learns who keeps all of them (SPEC §5.7).
+"""Releases audited against each other: what somebody learns who keeps all of them (docs/evolving-data.md#the-audit).
 
 Two intruders are tried.
 
@@ -284,7 +284,7 @@ def _count(number: int) -> str:
 
 
 def _facts(known: Knowledge, newest: Publication) -> dict[str, float]:
-    """Measures of SPEC §5.7 over the rows of the newest release."""
+    """Measures over the rows of the newest release."""
     cells = known.cell_of[np.searchsorted(known.persons, newest.persons)]
     possible = known.possible[cells]
     judged = possible[possible > 0]

@@ -1,4 +1,4 @@
-"""m-invariance: everybody keeps the same possible sensitive values as long as they are published (Xiao & Tao 2007, SPEC §4.19).
+"""m-invariance: everybody keeps the same possible sensitive values as long as they are published (Xiao & Tao 2007).
 
 A class is *m-unique* when it has at least m rows with different sensitive values; its *signature* is the set of these
 values. When all releases are m-unique and everybody's classes in successive releases have one signature, comparing
@@ -9,9 +9,9 @@ Records are put into buckets by signature: old ones where they were (division), 
 Where real records do not suffice, counterfeits stand in. They have the quasi-identifiers of a real record of their
 class, so they cost no loss; how many a class has is published, which rows they are is not.
 
-SPEC's example takes a new record for balancing even when those that remain have to be filled up. That never costs a
-counterfeit: s new records with at most f of a value need max(0, m·f − s) of them, and one record less raises that by
-one at most, while it saves one.
+A new record is taken for balancing even when those that remain have to be filled up
+(docs/evolving-data.md#m-invariance-step-by-step). That never costs a counterfeit: s new records with at most f of a value
+need max(0, m·f − s) of them, and one record less raises that by one at most, while it saves one.
 
 Changes of quasi-identifiers are shown at once, and so is a new sensitive value of the same signature. A record with a
 value outside of it must change its signature, and who sees that knows that the new value is none of the old ones: so it

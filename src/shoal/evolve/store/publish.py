@@ -290,7 +290,7 @@ def _first(found: Audit) -> str:
 
 
 def _counterfeits(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
-    """How many rows of a class nobody is behind; the reader must know (SPEC §4.19)."""
+    """How many rows of a class nobody is behind; the reader must know."""
     data = Microdata.from_frame(plan.shown.frame, settings.schema)
     partition = Partition.compact(plan.shown.classes)
     partition, states = published_classes(data, partition, data.rules(settings.policy), data.space(settings.objective))
