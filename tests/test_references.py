@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tokenize import COMMENT
 
 import pytest
 
@@ -58,12 +62,24 @@ def problems(text: str, path: Path) -> list[str]:
         links = [target for target in LINK.findall(FENCE.sub("", text)) if "://" not in target]
         found += [f"no such link: {target}" for target in links if not _is_section(path.parent, target, path)]
     if path.suffix in (".py", ".md"):
-        files = (match.strip("`") for match in FILE.findall(text) if not PAGE.match(match))
+        files = (match.strip("`") for match in FILE.findall(_prose(text, path)) if not PAGE.match(match))
         found += [f"no such file: {name}" for name in files if not _is_file(name, path)]
         found += [f"no such name: {name}" for name in NAME.findall(joined) if not _is_name(name)]
         cited = (re.sub(r"[,(]", "", match) for match in PAPER.findall(joined))
         found += [f"no such paper in docs/papers.md: {name}" for name in cited if name not in _papers()]
     return found
+
+
+def _prose(text: str, path: Path) -> str:
+    """Of a program its comments, docstrings and messages; a path by itself is data, and tests make up files."""
+    if path.suffix != ".py":
+        return text
+    comments = [token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == COMMENT]
+    nodes = list(ast.walk(ast.parse(text)))
+    if "tests" in path.relative_to(ROOT).parts:
+        nodes = [node.value for node in nodes if isinstance(node, ast.Expr)]
+    constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return "\n".join([*comments, *(value for value in constants if isinstance(value, str) and " " in value)])
 
 
 def _plain(pattern: str, text: str, path: Path) -> list[str]:
