@@ -61,7 +61,32 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Microdata:
-    """The encoded table; `codes` has a row a record and a column a quasi-identifier."""
+    """The table, encoded once and immutable. Make one with `from_frame`, or with `shoal.read` from a file.
+
+    - `frame`: the table as a polars frame, as it was declared (rounded, coded, without records that `missing="drop"`
+      left out).
+    - `schema`: who each column is.
+    - `codes`: a row a record and a column a quasi-identifier, each value as its number in the attribute's domain.
+    - `domains`: what these numbers mean, one a quasi-identifier: an interval, a taxonomy or a set.
+    - `sensitive`: the sensitive attributes, each with codes and labels.
+    - `backend`: the frame library it came in ("polars" by default), to which `native` leads back.
+    - `dropped`: how many records were left out for missing values; 0 by default.
+    - `source`: the file it was read from, if any, which no release of it may overwrite.
+
+    >>> import numpy as np, polars as pl, shoal
+    >>> frame = pl.DataFrame({"age": [21, 40, 22], "illness": ["flu", "cold", "flu"]})
+    >>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}})
+    >>> data.n, data.quasi, data.codes.ravel().tolist()
+    (3, ['age'], [0, 2, 1])
+    >>> data.space("ncp").domains[0].values.tolist()
+    [21.0, 22.0, 40.0]
+    >>> data.rules(shoal.Policy((shoal.KAnonymity(2),))).max_classes
+    1
+    >>> data.take(np.array([0, 2])).frame["age"].to_list()
+    [21, 22]
+    >>> type(data.native(frame)).__module__.split(".")[0]
+    'polars'
+    """
 
     frame: pl.DataFrame
     schema: Schema
@@ -81,7 +106,21 @@ class Microdata:
         *,
         missing: Missing = "category",
     ) -> Microdata:
-        """Encode a pandas, polars or pyarrow frame."""
+        """Encode a table.
+
+        - `frame`: a pandas, polars or pyarrow frame.
+        - `schema`: who each column is: a mapping of columns to roles and what else is known of them (see `Attribute`),
+          a `Schema`, or a `shoal.toml`. Every column must be declared, or `"*"` for all others.
+        - `missing`: what a missing quasi-identifier or sensitive value is: a value like any other ("category", the
+          default), a reason to leave the record out ("drop"), or an error ("error").
+
+        Returns the encoded table. Raises `ConfigError` or `InputError` where the table is not what the schema says.
+
+        >>> import polars as pl, shoal
+        >>> frame = pl.DataFrame({"age": [21, None, 22]})
+        >>> shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}}, missing="drop").n
+        2
+        """
         table, backend = to_polars(frame)
         resolved = read_schema(schema).resolve(table.columns)
         if not resolved.named("quasi"):
@@ -123,12 +162,18 @@ class Microdata:
         return self.schema.named("quasi")
 
     def space(self, measure: Measure) -> Space:
-        """The quasi-identifiers' domains with a loss measure and the declared weights."""
+        """The quasi-identifiers' domains with the loss `measure` ("il", "ncp" or "granularity") and the declared weights.
+
+        Returns what searches compute losses with.
+        """
         weights = np.array([self.schema.attributes[name].weight for name in self.quasi])
         return Space(self.domains, weights, measure)
 
     def rules(self, policy: Policy) -> Rules:
-        """The policy bound to this table."""
+        """The `policy` bound to this table.
+
+        Returns the rules that algorithms ask about classes: deficits, bounds on the number of classes, feasibility.
+        """
         return policy.bind(with_guards(self.sensitive, policy, self.frame), self.n)
 
     @cached_property
@@ -137,11 +182,11 @@ class Microdata:
         return distinct_rows(self.codes, [domain.size for domain in self.domains])
 
     def native(self, frame: pl.DataFrame) -> Any:
-        """A frame in the library the table came in."""
+        """The polars `frame` in the library the table came in, which is what comes back from `Release.frame`."""
         return from_polars(frame, self.backend)
 
     def take(self, records: NDArray[Any]) -> Microdata:
-        """Some of the records, with the same domains and codes."""
+        """Some of the `records` (their numbers), with the same domains and codes. Returns a table of its own."""
         return Microdata(
             self.frame[records],
             self.schema,
@@ -177,7 +222,23 @@ def with_guards(columns: tuple[Sensitive, ...], policy: Policy, frame: pl.DataFr
 
 
 def read(path: str | Path, schema: Any, *, missing: Missing = "category", **options: Any) -> Microdata:
-    """Read a file and encode it: `shoal.read("patients.csv", schema="shoal.toml")`."""
+    r"""Read a file and encode it.
+
+    - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file.
+    - `schema`: a `shoal.toml`, or whatever `Microdata.from_frame` takes. A `shoal.toml` also says how to read the file.
+    - `missing`: as for `Microdata.from_frame`; "category" by default.
+    - `options`: how to read the file, where that is not plain: `delimiter`, `encoding`, `header`, `sheet`, `columns`,
+      and `missing` texts, as `shoal.io.read_table` takes them.
+
+    Returns the encoded table, which remembers the file, so that no release overwrites it.
+
+    >>> import shoal, tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "patients.csv"
+    >>> _ = path.write_text("age;illness\n21;flu\n40;cold\n")
+    >>> shoal.read(path, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}}).n
+    2
+    """
     from shoal.io.files import read_table
 
     if isinstance(schema, str | Path):

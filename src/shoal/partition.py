@@ -23,7 +23,22 @@ ROOM = 8
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Labels of all records; `levels` are the chosen full-domain levels where an algorithm has them."""
+    """Which record is in which class, and nothing else. Algorithms make one; `of_classes` and `compact` make one by hand.
+
+    - `labels`: the class of each record, 0, 1, … without gaps; -1 for a suppressed record.
+    - `levels`: the level of each attribute where an algorithm chose full-domain levels; None by default.
+    - `notes`: what an algorithm has to say about how it came to this; empty by default.
+
+    >>> import numpy as np
+    >>> from shoal import Partition
+    >>> partition = Partition.of_classes([[0, 2], [1, 3]], n=5)
+    >>> partition.labels.tolist(), partition.sizes.tolist(), partition.suppressed
+    ([0, 1, 0, 1, -1], [2, 2], 1)
+    >>> [members.tolist() for members in partition.members()]
+    [[0, 2], [1, 3]]
+    >>> Partition.compact(np.array([7, 3, 7])).labels.tolist()
+    [1, 0, 1]
+    """
 
     labels: Labels
     levels: tuple[int, ...] | None = None
@@ -38,7 +53,10 @@ class Partition:
 
     @classmethod
     def of_classes(cls, classes: Iterable[Sequence[int]], n: int, **more: Any) -> Partition:
-        """From lists of record indices; records in no list are suppressed."""
+        """From `classes`, lists of record numbers, of a table of `n` records; records in no list are suppressed.
+
+        `more` is `levels` and `notes`. Returns the partition.
+        """
         labels = np.full(n, -1, dtype=np.int32)
         for index, members in enumerate(classes):
             labels[np.asarray(members, dtype=np.int64)] = index
@@ -46,7 +64,7 @@ class Partition:
 
     @classmethod
     def compact(cls, labels: NDArray[np.integer[Any]], **more: Any) -> Partition:
-        """From labels with gaps, keeping their order."""
+        """From `labels` with gaps, keeping their order; `more` is `levels` and `notes`. Returns the partition."""
         largest = int(labels.max(initial=-1))
         if largest < ROOM * max(1, len(labels)) and labels.min(initial=-1) == -1:
             used = np.zeros(largest + 2, dtype=bool)
@@ -91,7 +109,7 @@ class Partition:
         return int(np.count_nonzero(self.labels < 0))
 
     def members(self) -> list[NDArray[np.int64]]:
-        """Record indices of each class."""
+        """The record numbers of each class, ascending."""
         return np.split(self.order, self.starts[1:]) if self.classes else []
 
 

@@ -31,7 +31,19 @@ CELLS = 20_000_000
 
 @dataclass(frozen=True)
 class Policy:
-    """Models joined with `&`."""
+    """The `models` that every class must satisfy together. Models join with `&`; `bind` makes them the rules of one table.
+
+    >>> import shoal
+    >>> policy = shoal.KAnonymity(5) & shoal.PSensitive(3, "diagnosis")
+    >>> print(policy)
+    k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis
+    >>> policy.to_config()
+    {'k': 5, 'p_sensitive': {'p': 3, 'attribute': 'diagnosis'}}
+    >>> shoal.Policy.from_config({"k": 5, "t_closeness": {"t": 0.3}}).models[1].t
+    0.3
+    >>> shoal.Policy((shoal.KAnonymity(5),)).bind([], n=12).max_classes
+    2
+    """
 
     models: tuple[Model, ...]
 
@@ -40,7 +52,10 @@ class Policy:
 
     @classmethod
     def from_config(cls, section: Mapping[str, Any]) -> Policy:
-        """From the `[policy]` table of a configuration: `k = 5`, `p_sensitive = { p = 3 }`, or a list of tables."""
+        """From `section`, the `[policy]` table of a configuration: `k = 5`, `p_sensitive = { p = 3 }`, or a list of tables.
+
+        Returns the policy; raises `ConfigError` for a name or a parameter that is not there.
+        """
         models: list[Model] = []
         for key, value in section.items():
             if key == "k":
@@ -55,7 +70,7 @@ class Policy:
         return cls(tuple(models))
 
     def to_config(self) -> dict[str, Any]:
-        """The `[policy]` table."""
+        """The `[policy]` table that `from_config` reads."""
         section: dict[str, Any] = {}
         for model in self.models:
             if model.name == "k_anonymity":
@@ -67,7 +82,11 @@ class Policy:
         }
 
     def bind(self, columns: Sequence[Column], n: int) -> Rules:
-        """The policy's rules on a table with these sensitive attributes and n records."""
+        """The policy's rules on a table with these sensitive attributes (`columns`) and `n` records.
+
+        Returns what algorithms ask. A model without an attribute is bound to every sensitive one. `Microdata.rules` is
+        the short way.
+        """
         by_name = {column.name: column for column in columns}
         rules: list[Rule] = []
         for model in self.models:

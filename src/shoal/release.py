@@ -29,7 +29,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A masked table that has passed verification. `masked` is the polars frame, `frame` the caller's library."""
+    """A masked table that has passed verification; `shoal.anonymize` makes it.
+
+    - `masked`: the published table as a polars frame (`frame` is the same in the library that came in).
+    - `policy`: what every class satisfies.
+    - `evidence`: what the verifier found, from the masked values alone.
+    - `measures`: what masking cost (docs/measures.md#loss).
+    - `manifest`: where it comes from, for the file beside the table: version, settings, seed, digests, evidence,
+      losses. No raw value.
+    - `data`: the table it was made from. Keep it where that is.
+    - `partition`: which record is in which class, and how the algorithm came to it.
+
+    >>> import polars as pl, shoal, tempfile
+    >>> frame = pl.DataFrame({"age": [21, 22, 40, 41]})
+    >>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}})
+    >>> release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False)
+    >>> release.verify().smallest
+    2
+    >>> release.write(tempfile.mkdtemp() + "/masked.csv").name
+    'masked.csv'
+    """
 
     masked: pl.DataFrame
     policy: Policy
@@ -45,11 +64,20 @@ class Release:
         return self.data.native(self.masked)
 
     def verify(self) -> Evidence:
-        """Verify again, from the masked values alone; raises when the policy does not hold."""
+        """Verify again, from the masked values alone.
+
+        Returns the evidence; raises `VerificationError` when the policy does not hold.
+        """
         return verify(self.masked, self.policy, self.data.schema).require()
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the masked table and, beside it, its manifest; both whole or not at all."""
+        """Write the masked table and, beside it, its manifest (masked.csv.manifest.json); both whole or not at all.
+
+        - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file, by its ending. Never the table it was made from.
+        - `force`: whether a file that is there may be replaced; False by default.
+
+        Returns the path.
+        """
         from shoal.io.atomic import atomic_paths
         from shoal.io.files import check_writable_format, write_table_to
 

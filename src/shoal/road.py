@@ -45,7 +45,38 @@ def anonymize(
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
-    """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed."""
+    """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed.
+
+    - `data`: the table, from `shoal.read` or `Microdata.from_frame`.
+    - `policy`: a model, or several joined with `&`; every class of the release satisfies all of them (docs/models.md).
+    - `algorithm`: how classes are made (docs/algorithms.md). "auto", the default, tries those that suit the policy.
+    - `objective`: the loss that is kept small: "ncp" (default), "il" or "granularity" (docs/measures.md#loss).
+    - `refine`: whether a search follows that only ever lowers the loss: True (default, the same as "fast"), "thorough",
+      a number of nominal seconds, or False.
+    - `seed`: where all randomness comes from; 0 by default. The same table, settings and seed give the same bytes.
+    - `recode`: what a class publishes: "generalize" (default: ranges, nodes, sets), "microaggregate" (means and modes)
+      or "suppress" (single values blanked, as few as possible).
+    - `intervals`: a range of numbers as "text" (default: `[17, 39]`), two "columns" (`age_min`, `age_max`) or its
+      "midpoint".
+    - `order`: the records are shuffled ("shuffle", the default: their order would tell who is who) or stay as they are
+      ("keep").
+    - `suppressed`: records that an algorithm gave up are starred ("mask", the default) or left out ("drop").
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
+    - `options`: what else the algorithm itself takes, such as `mode="relaxed"` for mondrian.
+
+    Returns a `Release`: the masked table, the evidence that it satisfies the policy, its losses, and a manifest. Raises
+    `InfeasibleError` when no release of the table could satisfy the policy, and says why.
+
+    >>> import polars as pl, shoal
+    >>> frame = pl.DataFrame({"age": [21, 22, 40, 41], "illness": ["flu", "cold", "flu", "cold"]})
+    >>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}})
+    >>> policy = shoal.KAnonymity(2) & shoal.PSensitive(2, "illness")
+    >>> release = shoal.anonymize(data, policy, algorithm="mondrian", order="keep")
+    >>> release.frame["age"].to_list()
+    ['[21, 22]', '[21, 22]', '[40, 41]', '[40, 41]']
+    >>> release.evidence.passed, round(release.measures.ncp, 3)
+    (True, 0.05)
+    """
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
     if recode == "suppress":
         data, objective = cellwise(data), "il"

@@ -48,7 +48,32 @@ class TaxonomySource(_Strict):
 
 
 class Attribute(_Strict):
-    """One column: its role, and what is known about its values."""
+    """One column: its role, and what is known about its values. Only `role` is needed; `shoal.toml` has the same keys.
+
+    - `role`: "identifier" (dropped), "quasi" (masked), "sensitive" (published, protected by the policy) or "other"
+      (published as it is).
+    - `kind`: "number", "category" or "date"; told from the values by default.
+    - `domain`: the range that losses are measured against, `[0, 120]`; by default what occurs.
+    - `taxonomy`: a file (`leaf;…;root`), a rule such as `{"prefix": [3, 0]}`, "auto", or a `Taxonomy`; by default none,
+      and categories are published as sets.
+    - `weight`: how much the attribute's loss counts; 1.0 by default.
+    - `order`: all values of an ordered category, lowest first.
+    - `protect`: inner nodes of the taxonomy for extended p-sensitivity; none by default ([]).
+    - `categories`: groups of values for p+ and (p, α), most secret first.
+    - `round`, `top`, `bottom`, `truncate`: applied to the values before anything else: multiples of a number, top and
+      bottom coding, dates to the start of a unit, numbers to decimals, texts to characters.
+    - `drop`: leave the column out; False by default.
+    - `accept`: why the column may be published as it is although it looks dangerous.
+
+    >>> import shoal
+    >>> shoal.Attribute(role="quasi", domain=[0, 120]).domain
+    (0.0, 120.0)
+    """
+
+    # An editor shows one line; the rest of the docstring is for Python.
+    model_config = ConfigDict(
+        json_schema_extra={"description": "One column: its role, and what is known about its values."}
+    )
 
     role: Role = Field(description="identifier (dropped), quasi, sensitive, or other (published unchanged).")
     kind: Kind | None = Field(None, description="number, category or date; inferred when absent.")
@@ -135,17 +160,34 @@ class Config(_Strict):
 
 @dataclass(frozen=True)
 class Schema:
-    """The declared columns. `folder` is where relative taxonomy files are looked for."""
+    """The declared columns: `attributes` by name, and `folder`, where relative taxonomy files are looked for (the
+    current one by default).
+
+    >>> import shoal
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "*": shoal.Attribute(role="other")})
+    >>> schema.resolve(["age", "ward"]).named("other")
+    ['ward']
+    """
 
     attributes: Mapping[str, Attribute]
     folder: Path = field(default_factory=Path)
 
     def named(self, role: Role) -> list[str]:
-        """Columns with a role, in the order they are declared."""
+        """Returns the columns with a `role`, in the order they are declared."""
         return [name for name, attribute in self.attributes.items() if attribute.role == role]
 
     def resolve(self, columns: Iterable[str]) -> Schema:
-        """The schema of a table with exactly these columns, `"*"` spelled out; errors name what does not fit."""
+        """The schema of a table with exactly these `columns`, `"*"` spelled out.
+
+        Returns a schema without `"*"`. Raises `ConfigError` for a column that is declared and not there, or there and
+        not declared.
+
+        >>> import shoal
+        >>> shoal.Schema({"age": shoal.Attribute(role="quasi")}).resolve(["age", "ward"])
+        Traceback (most recent call last):
+        ...
+        shoal.errors.ConfigError: Column 'ward' has no role; declare [attributes.ward] with a role of ...
+        """
         columns = list(columns)
         for name in self.attributes:
             if name != "*" and name not in columns:
@@ -163,7 +205,17 @@ class Schema:
         return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder)
 
     def taxonomy_file(self, name: str, reference: str) -> Taxonomy:
-        """Read a taxonomy file named in the configuration."""
+        r"""Read the taxonomy file that `reference` names, from the schema's folder.
+
+        `name` is the column, for the message when there is none. Returns the taxonomy.
+
+        >>> import shoal, tempfile
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "zip.csv").write_text("41076;410**;*\n48201;482**;*\n")
+        >>> shoal.Schema({}, folder).taxonomy_file("zip", "zip.csv")
+        Taxonomy('zip.csv', 2 leaves, 3 levels)
+        """
         path = self.folder / reference
         if not path.is_file():
             raise ConfigError(f"[attributes.{_key(name)}] taxonomy: there is no file '{path}'.")
