@@ -18,7 +18,7 @@ from numba.core import config, event
 
 HERE = Path(__file__).parent
 # Constants of these are compiled in as well.
-OTHERS = ("space.py", "policy.py", "models/base.py")
+OTHERS = ("exact.py", "space.py", "policy.py", "models/base.py")
 KEPT = 4
 
 

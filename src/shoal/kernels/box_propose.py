@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from shoal.kernels.box_state import (
@@ -31,6 +29,7 @@ from shoal.kernels.box_state import (
     widen,
 )
 from shoal.kernels.jit import inner
+from shoal.kernels.logs import power
 from shoal.kernels.space import SET, TREE
 
 EPSILON = 1e-9
@@ -237,7 +236,7 @@ def perturb(spec: Ints, tree: Ints, codes: Shorts, box: Ints, seed: Words, t: in
             box[c, slot + 1] = top if code == top or grow else top - 1
         else:
             # Steps of all sizes, up to a quarter of the codes.
-            ranks = np.int64(math.exp(far * math.log(1.0 + 0.25 * spec[a, CODES])))
+            ranks = np.int64(power(1.0 + 0.25 * spec[a, CODES], far))
             if uniform(seed) < 0.5:
                 box[c, slot] = max(0, lo - ranks) if grow else min(code, lo + ranks)
             else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -61,6 +59,7 @@ from shoal.kernels.box_state import (
     touch,
 )
 from shoal.kernels.jit import inner
+from shoal.kernels.logs import log, power
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import SET, popcount
 from shoal.policy import FlatRules
@@ -96,7 +95,7 @@ def search(
     total = 0.0
     while number[WORK] < until:
         number[WORK] += 60
-        limit = -heat * math.log(1.0 - uniform(seed))
+        limit = -heat * log(1.0 - uniform(seed))
         t, c = pick(records, heads, hold, loss, seed)
         kind = uniform(seed)
         change, fresh = np.inf, np.int64(NOBODY)
@@ -250,7 +249,7 @@ def take(
             klass[c, STATUS] = CLOSED
         elif not good(rules, klass, histogram, c, k):
             share = 1.0 - klass[c, SIZE] / klass[c, OLD_SIZE]
-            klass[c, STATUS] = CLOSED if uniform(seed) < share**DISSOLVES else PARTIAL
+            klass[c, STATUS] = CLOSED if uniform(seed) < power(share, DISSOLVES) else PARTIAL
             if klass[c, STATUS] == PARTIAL:
                 klass[c, SIZE] = klass[c, OLD_SIZE]
                 copy_row(box, loss, histogram, c + len(klass), c)

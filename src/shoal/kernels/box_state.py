@@ -134,7 +134,7 @@ def range_cost(spec: Ints, losses: Floats, a: int, lo: int, hi: int) -> float:
         return 0.0
     if spec[a, KIND] == INTERVAL:
         return losses[begin + hi] - (0.0 if hi == spec[a, MISSING] else losses[begin + lo])
-    j = np.int64(math.log2(hi - lo))
+    j = np.int64(math.frexp(float(hi - lo))[1] - 1)
     row = begin + j * codes
     return max(losses[row + lo], losses[row + hi - (1 << j)])
 

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.jit import inner
+from shoal.kernels.logs import log
 from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARE, class_ok
 from shoal.kernels.space import SET, FlatSpace, popcount, range_loss
 from shoal.policy import FlatRules
@@ -377,8 +378,8 @@ def entropy_slack(required: float, counts: Codes) -> float:
     for v in range(len(counts)):
         if counts[v] > 0:
             known += counts[v]
-            total += counts[v] * np.log(counts[v])
-    return known * (np.log(known) - required) - total if known > 0 else 0.0
+            total += counts[v] * log(float(counts[v]))
+    return known * (log(float(known)) - required) - total if known > 0 else 0.0
 
 
 @inner

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.jit import inner
+from shoal.kernels.logs import log
 from shoal.models import base
 from shoal.models.base import CompiledKind
 from shoal.policy import FlatRules
@@ -153,10 +154,10 @@ def entropy_deficit(floats: Floats, counts: Counts) -> float:
     for v in range(len(counts)):
         if counts[v] > 0:
             known += counts[v]
-            total += counts[v] * np.log(counts[v])
+            total += counts[v] * log(float(counts[v]))
     if known == 0:
         return floats[0] + 1.0
-    return settled(floats[0] - (np.log(known) - total / known))
+    return settled(floats[0] - (log(float(known)) - total / known))
 
 
 @inner

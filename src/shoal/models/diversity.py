@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.models.base import Floats, Ints, require_word
 
 SCHEMES = ("equal", "inverse_cardinality")
@@ -29,7 +30,7 @@ def hom(counts: Sequence[Ints], p: int, weights: Floats | None = None) -> Floats
     """
     weight = diversity_weights([matrix.shape[1] for matrix in counts]) if weights is None else weights
     missing = [p - _values(matrix, p) for matrix in counts]
-    return np.asarray(np.stack(missing, axis=1) @ weight)
+    return exact.along(np.stack(missing, axis=1), weight)
 
 
 def div(counts: Sequence[Ints], codes: NDArray[np.integer], p: int, weights: Floats | None = None) -> Floats:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shoal import exact
 from shoal.errors import ConfigError
 from shoal.models.base import (
     TOLERANCE,
@@ -99,13 +100,13 @@ class EntropyRule(Rule):
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
         """How much entropy is missing, and 1 where no value is known at all."""
         unknown = counts.sum(axis=1) == 0
-        return np.asarray(settled(math.log(self.model.l) - by_blocks(entropy, counts)) + unknown)
+        return np.asarray(settled(float(exact.log(self.model.l)) - by_blocks(entropy, counts)) + unknown)
 
     def strongest(self, sizes: Ints, counts: Ints) -> float:
         """The smallest exponential of a class's entropy; 0 where no value is known."""
         if not len(counts):
             return float("nan")
-        return 0.0 if (counts.sum(axis=1) == 0).any() else float(np.exp(by_blocks(entropy, counts).min()))
+        return 0.0 if (counts.sum(axis=1) == 0).any() else float(exact.exp(by_blocks(entropy, counts).min()))
 
     def infeasible(self) -> str | None:
         """The table's entropy is at least the average of its classes' (concavity), so it must reach ln l too."""
@@ -129,7 +130,7 @@ class EntropyRule(Rule):
 
     def compiled(self) -> Compiled:
         """Entropy at least ln l."""
-        return Compiled(CompiledKind.ENTROPY, floats=(math.log(self.model.l),))
+        return Compiled(CompiledKind.ENTROPY, floats=(float(exact.log(self.model.l)),))
 
 
 class RecursiveRule(Rule):
@@ -191,4 +192,5 @@ class RecursiveRule(Rule):
 def entropy(counts: Ints) -> Floats:
     """-Σ (r/s) ln(r/s) per class, as ln s − Σ r ln r / s; 0 where nothing is known."""
     total = np.maximum(1, counts.sum(axis=1))
-    return np.asarray(np.log(total) - (counts * np.log(np.maximum(counts, 1))).sum(axis=1) / total)
+    logs = exact.log(np.arange(1, int(total.max(initial=0)) + 1))
+    return np.asarray(logs[total - 1] - (counts * logs[np.maximum(counts, 1) - 1]).sum(axis=1) / total)

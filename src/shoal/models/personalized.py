@@ -169,7 +169,15 @@ class BreachRule(Rule):
     def breaches(self, sizes: Ints, counts: Ints) -> Floats:
         """Per class and guarding node: the share below it; 0 where no record of the class has that guard."""
         guarded = counts @ self.owners.T > 0
-        return np.where(guarded, (counts @ self.inside.T) / np.maximum(sizes, 1)[:, None], 0.0)
+        return np.where(guarded, self.below(counts) / np.maximum(sizes, 1)[:, None], 0.0)
+
+    def below(self, counts: Ints) -> Floats:
+        """Records below each guarding node: whole ones, which any BLAS adds up exactly, then parts from left to right."""
+        whole = np.floor(self.inside)
+        found = np.asarray(counts @ whole.T, dtype=np.float64)
+        for pair in np.flatnonzero((self.inside > whole).any(axis=0)):
+            found += counts[:, pair, None] * (self.inside - whole)[:, pair]
+        return found
 
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
         """How many records below guarding nodes are too many."""
@@ -189,7 +197,7 @@ class BreachRule(Rule):
         """
         table = self.table_counts
         owners = self.owners @ table
-        needed = np.where(owners > 0, owners / np.maximum(1, owners + self.n - self.inside @ table), 0.0)
+        needed = np.where(owners > 0, owners / np.maximum(1, owners + self.n - self.below(table[None, :])[0]), 0.0)
         if not len(needed) or needed.max() <= self.model.breach + TOLERANCE:
             return None
         worst = int(needed.argmax())

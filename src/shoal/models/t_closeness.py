@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shoal import exact
 from shoal.errors import ConfigError
 from shoal.models.base import (
     TOLERANCE,
@@ -111,7 +112,7 @@ class ClosenessRule(Rule):
     def _distances(self, counts: Ints) -> Floats:
         known = counts.sum(axis=1)
         shares = self.ranges.sums(counts) / np.maximum(known, 1)[:, None]
-        return np.where(known > 0, np.abs(shares - self.target) @ self.ranges.weight, 1.0)
+        return np.where(known > 0, exact.along(np.abs(shares - self.target), self.ranges.weight), 1.0)
 
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
         """How far the distance exceeds t."""
@@ -146,7 +147,7 @@ class ClosenessRule(Rule):
         for begin in range(1, limit + 1, step):
             sizes = np.arange(begin, min(begin + step, limit + 1))
             wanted = sizes[:, None] * self.target
-            bound = np.abs(wanted - np.rint(wanted)) @ self.ranges.weight / sizes
+            bound = exact.along(np.abs(wanted - np.rint(wanted)), self.ranges.weight) / sizes
             close = np.flatnonzero(bound <= self.model.t + 2 * TOLERANCE)
             if len(close):
                 return int(sizes[close[0]])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal import exact
 from shoal.models.base import Column, Floats, Ints, Model, by_blocks, leaves_of
 from shoal.models.ranges import Ranges, singles, subtrees
 
@@ -32,7 +33,7 @@ class NumberVariance:
 
     def _of(self, counts: Ints) -> Floats:
         known = np.maximum(1, counts.sum(axis=1))
-        mean = (counts @ self.values) / known
+        mean = exact.along(counts, self.values) / known
         # Squares of differences, not a difference of squares, which would lose the digits that ratios need.
         return np.asarray((counts * (self.values - mean[:, None]) ** 2).sum(axis=1) / known)
 
@@ -59,7 +60,7 @@ class TreeVariance:
     def _of(self, counts: Ints) -> Floats:
         known = counts.sum(axis=1)
         shares = self.ranges.sums(counts) / np.maximum(known, 1)[:, None]
-        variance = 0.5 * (self.top - shares**2 @ self.ranges.weight)
+        variance = 0.5 * (self.top - exact.along(shares**2, self.ranges.weight))
         return np.where(known > 0, np.maximum(variance, 0.0), 0.0)
 
     def flat(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
