@@ -145,3 +145,16 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
         return f"did you mean '{near[0]}'?"
     listed = ", ".join(options[:12]) + (", …" if len(options) > 12 else "")
     return f"allowed: {listed}."
+
+
+def require_word(what: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse a word that is not among those allowed; `what` says where it stands, such as "mondrian: mode".
+
+    >>> require_word("order", "shufle", ["shuffle", "keep"])
+    Traceback (most recent call last):
+        ...
+    shoal.errors.ConfigError: order = 'shufle' is not allowed; did you mean 'shuffle'?
+    """
+    options = list(allowed)
+    if value not in options:
+        raise ConfigError(f"{what} = {value!r} is not allowed; {did_you_mean(str(value), options)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 
 from shoal.microdata import Microdata
 from shoal.partition import Partition
+from shoal.schema import Intervals
 from shoal.space import SUPPRESSED, Domain, Interval, Set, States, Tree
 from shoal.taxonomy import Taxonomy
-
-Intervals = Literal["text", "columns", "midpoint"]
 
 
 def cellwise(data: Microdata) -> Microdata:

@@ -17,7 +17,8 @@ from shoal.errors import InputError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Policy
-from shoal.recode import Intervals, generalize, microaggregate
+from shoal.recode import generalize, microaggregate
+from shoal.schema import Intervals
 from shoal.space import States
 from shoal.transform import declared
 from shoal.verifier import Evidence, verify

@@ -10,21 +10,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
 from shoal.algorithms import Progress, run
 from shoal.declaration import examine
-from shoal.errors import InternalError, UnsupportedError, VerificationError
+from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
-from shoal.recode import Intervals, cellwise
+from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
+from shoal.schema import Intervals, Order, Recode, Suppressed
 from shoal.space import Interval, Measure, Space, States, Tree
 from shoal.states import class_states
 from shoal.verifier import verify
@@ -38,10 +39,10 @@ def anonymize(
     objective: Measure = "ncp",
     refine: Effort = True,
     seed: int = 0,
-    recode: Literal["generalize", "microaggregate", "suppress"] = "generalize",
+    recode: Recode = "generalize",
     intervals: Intervals = "text",
-    order: Literal["shuffle", "keep"] = "shuffle",
-    suppressed: Literal["mask", "drop"] = "mask",
+    order: Order = "shuffle",
+    suppressed: Suppressed = "mask",
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -77,6 +78,17 @@ def anonymize(
     >>> release.evidence.passed, round(release.measures.ncp, 3)
     (True, 0.05)
     """
+    # A word that is not known must not become another one's meaning: "Shuffle" would keep the order.
+    for what, word, allowed in (
+        ("objective", objective, Measure),
+        ("recode", recode, Recode),
+        ("intervals", intervals, Intervals),
+        ("order", order, Order),
+        ("suppressed", suppressed, Suppressed),
+    ):
+        require_word(what, word, get_args(allowed))
+    if isinstance(refine, str):
+        require_word("refine", refine, ("fast", "thorough"))
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
     if recode == "suppress":
         data, objective = cellwise(data), "il"

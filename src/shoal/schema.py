@@ -21,6 +21,11 @@ from shoal.taxonomy import Taxonomy
 
 Role = Literal["identifier", "quasi", "sensitive", "other"]
 Kind = Literal["number", "category", "date"]
+# How a release looks: which values, in what form, in what order, and what becomes of suppressed records.
+Recode = Literal["generalize", "microaggregate", "suppress"]
+Intervals = Literal["text", "columns", "midpoint"]
+Order = Literal["shuffle", "keep"]
+Suppressed = Literal["mask", "drop"]
 ROLES: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
 
 
@@ -140,12 +145,12 @@ class Method(_Strict):
 class Publication(_Strict):
     """How the release looks."""
 
-    order: Literal["shuffle", "keep"] = "shuffle"
-    recode: Literal["generalize", "microaggregate", "suppress"] = Field(
+    order: Order = "shuffle"
+    recode: Recode = Field(
         "generalize", description="Intervals and nodes; means and modes; or single cells blanked, as few as possible."
     )
-    intervals: Literal["text", "columns", "midpoint"] = "text"
-    suppressed: Literal["mask", "drop"] = Field("mask", description="Suppressed records: starred, or left out.")
+    intervals: Intervals = "text"
+    suppressed: Suppressed = Field("mask", description="Suppressed records: starred, or left out.")
 
 
 class Config(_Strict):

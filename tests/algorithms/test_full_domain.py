@@ -365,12 +365,12 @@ def test_wrong_options_and_impossible_policies() -> None:
         with pytest.raises(ConfigError, match=r"suppress = .* is not allowed"):
             incognito(data, rules, suppress=suppress)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="did you mean 'precision'"):
-        incognito(data, rules, choose="precison")  # type: ignore[arg-type]
+        run("incognito", data, rules, options={"choose": "precison"})
     for threshold in (-1, 2.5, True):
         with pytest.raises(ConfigError, match=r"threshold = .* is not allowed"):
-            datafly(data, rules, threshold=threshold)  # type: ignore[arg-type]
+            run("datafly", data, rules, options={"threshold": threshold})
     with pytest.raises(ConfigError, match="masked = 'dropp' is not allowed; did you mean 'drop'"):
-        datafly(data, rules, masked="dropp")  # type: ignore[arg-type]
+        run("datafly", data, rules, options={"masked": "dropp"})
     for algorithm in ("incognito", "datafly"):
         with pytest.raises(InfeasibleError):
             run(algorithm, data, data.rules(policy_of(KAnonymity(31))))

@@ -53,7 +53,7 @@ def test_golden_wong() -> None:
 def test_golden_xu() -> None:
     """Seeds and records in their order."""
     data = rt7()
-    partition = run("top_down", data, data.rules(policy(2)), options={"variant": "xu", "order": "record"})
+    partition = run("top_down", data, data.rules(policy(2)), options={"variant": "xu", "visit": "record"})
     assert {frozenset(members.tolist()) for members in partition.members()} == {
         frozenset({0, 3}),
         frozenset({1, 4}),
@@ -103,7 +103,7 @@ def test_seeds() -> None:
     assert labels[0] == labels[1] != labels[2]
 
 
-@pytest.mark.parametrize("option", ["variant", "direction", "order"])
+@pytest.mark.parametrize("option", ["variant", "direction", "visit"])
 def test_options_are_checked(option: str) -> None:
     data = rt7()
     with pytest.raises(ConfigError, match=f"top_down: {option} = 'wang' is not allowed"):

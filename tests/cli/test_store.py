@@ -122,7 +122,7 @@ def test_exposure_is_refused_with_exit_code_1(folder: Path) -> None:
     [
         (["create", "--key", "age"], "would be published"),
         (["create", "--key", "ident"], "'ident'"),
-        (["create", "--key", "id", "--guard", "some"], "no such guard"),
+        (["create", "--key", "id", "--guard", "some"], "guard = 'some' is not allowed; allowed: none, batching"),
         (["insert", "new.csv"], "There is no store"),
         (["check"], "There is no store"),
     ],
@@ -143,7 +143,7 @@ def test_mistakes_without_a_store(folder: Path, arguments: list[str], says: str)
         (["audit"], "no releases yet"),
         (["release", "-o", "patients.csv"], "already exists"),
         (["release", "--again", "1"], "name it with -o"),
-        (["release", "--guard", "some"], "no such guard"),
+        (["release", "--guard", "some"], "guard = 'some' is not allowed; allowed: none, batching"),
         (["history", "--chart", "x.svg"], "no releases to draw"),
         (["watch", "nowhere"], "no folder"),
         (["watch", ".", "--as", "inserts"], "did you mean 'insert'"),

@@ -6,7 +6,6 @@ It refuses what it cannot do before it starts working (`UnsupportedError`), and 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
@@ -22,7 +21,7 @@ Progress = Callable[[float], None]
 Algorithm = Callable[..., Partition]
 
 # Rooms that algorithms share; they are not algorithms themselves.
-SHARED = ("blocks", "common", "features", "levels", "weighting", "xmeans")
+SHARED = ("blocks", "common", "features", "levels", "options", "weighting", "xmeans")
 COMMON = ("objective", "seed", "progress")
 # Those whose time grows faster than the table: they take the option `blocks` (docs/algorithms.md#blocks).
 BLOCKED = ("enhanced_pk", "greedy_pk", "k_member", "kpqr", "mdav", "p_mdav", "spatial_distance")
@@ -41,13 +40,6 @@ def find(name: str) -> Algorithm:
     return algorithm
 
 
-def options_of(name: str) -> list[str]:
-    """The options an algorithm takes besides the common ones."""
-    parameters = inspect.signature(find(name)).parameters.values()
-    own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in COMMON]
-    return [*own, "blocks"] if name in BLOCKED else own
-
-
 def run(
     name: str,
     data: Microdata,
@@ -59,12 +51,10 @@ def run(
     options: Mapping[str, Any] | None = None,
 ) -> Partition:
     """Run one algorithm. Infeasible policies are refused before any work."""
+    from shoal.algorithms.options import require_options
+
     algorithm = find(name)
-    allowed = options_of(name)
-    for key in options or {}:
-        if key not in allowed:
-            hint = did_you_mean(key, allowed) if allowed else "it takes none."
-            raise ConfigError(f"{name}: no option '{key}'; {hint}")
+    require_options(name, options or {})
     rules.require_feasible()
     if name in BLOCKED:
         from shoal.algorithms.blocks import in_blocks

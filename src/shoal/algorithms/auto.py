@@ -6,12 +6,12 @@ Small tables are worth trying everything on; large ones are judged by a sample, 
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from shoal.algorithms import Progress, names, run
-from shoal.errors import ConfigError, ShoalError, UnsupportedError, did_you_mean
+from shoal.errors import ShoalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
@@ -42,8 +42,6 @@ def auto(
 
     `refined` says that a search follows, so the start hardly matters.
     """
-    if prefer not in get_args(Prefer):
-        raise ConfigError(f"auto: prefer = {prefer!r} is not allowed; {did_you_mean(str(prefer), get_args(Prefer))}")
     if refined and prefer == "loss" and _needs_no_start(data, rules):
         why = "a search follows that needs no start: it begins with one class of all records"
         return Partition(np.zeros(data.n, dtype=np.int32), None, {"auto": {"algorithm": "box_search", "why": why}})

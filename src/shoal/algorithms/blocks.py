@@ -92,7 +92,7 @@ def _size(name: str, n: int, blocks: int | None, options: dict[str, Any]) -> int
         # A record to begin with belongs to the whole table.
         wanted = n > WHOLE and name not in ONLY_IF_ASKED and options.get("first") is None
         return RECORDS if wanted else 0
-    if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 0:
+    if blocks < 0:
         raise ConfigError(
             f"{name}: blocks = {blocks!r} is not allowed; it must be 0 (no blocks) or a number of records."
         )

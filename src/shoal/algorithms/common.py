@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InfeasibleError, InternalError, UnsupportedError, did_you_mean
+from shoal.errors import InfeasibleError, InternalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
@@ -37,7 +37,6 @@ PASSES = 2
 TRIED_FIRST = 16
 MERGED_NEAR = 256
 CELLS = 20_000_000
-WEIGHTS = ("equal", "inverse_cardinality")
 
 
 def require_one_class(rules: Rules, algorithm: str) -> None:
@@ -427,10 +426,8 @@ def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
     return np.array([form is not None and form.kind == CompiledKind.DISTINCT for form in forms])
 
 
-def diversity_weights(rules: Rules, weights: str, algorithm: str) -> Floats:
+def diversity_weights(rules: Rules, weights: str) -> Floats:
     """The w of Div and Hom (docs/models.md#hom-and-div), one a rule: summing to 1 over those that ask for distinct values."""
-    if weights not in WEIGHTS:
-        raise ConfigError(f"{algorithm}: weights = {weights!r} is not allowed; {did_you_mean(str(weights), WEIGHTS)}")
     counted = distinct_rules(rules)
     share = counted.astype(np.float64)
     if weights == "inverse_cardinality":

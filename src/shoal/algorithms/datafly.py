@@ -53,7 +53,7 @@ def datafly(
     that makes them one is suppressed with them, and where there is none, generalization goes on. With
     `masked = "drop"` they are to be left out of the release and need not be a good class.
     """
-    if threshold is not None and (not isinstance(threshold, int) or isinstance(threshold, bool) or threshold < 0):
+    if threshold is not None and threshold < 0:
         raise ConfigError(f"datafly: threshold = {threshold!r} is not allowed; it must be a whole number of records.")
     require_masked("datafly", masked, rules)
     require_one_class(rules, "datafly")

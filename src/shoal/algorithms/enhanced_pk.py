@@ -22,7 +22,7 @@ from shoal.algorithms.common import (
     sensitive_groups,
     writable_codes,
 )
-from shoal.errors import ConfigError, InternalError, did_you_mean
+from shoal.errors import InternalError
 from shoal.microdata import Microdata
 from shoal.models.base import CompiledKind
 from shoal.partition import Partition
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Column = tuple[str | None, Ints, int]
-
-DISSOLVE = ("order", "highest_unit_cost")
 
 
 def enhanced_pk(
@@ -58,11 +56,7 @@ def enhanced_pk(
     records far from each other, `dissolve` says which classes below k are given up. Nothing here is random: `seed` is
     not used. Policies beyond k and distinct values are reached by dealing every value evenly.
     """
-    share = diversity_weights(rules, weights, "enhanced_pk")
-    if dissolve not in DISSOLVE:
-        raise ConfigError(
-            f"enhanced_pk: dissolve = {dissolve!r} is not allowed; {did_you_mean(str(dissolve), DISSOLVE)}"
-        )
+    share = diversity_weights(rules, weights)
     require_one_class(rules, "enhanced_pk")
     forms = [rule.compiled() for rule in rules.rules]
     if any(form is None or form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in forms):

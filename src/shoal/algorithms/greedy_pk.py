@@ -35,7 +35,7 @@ def greedy_pk(
     from the seed before. Records of a class that cannot be finished are dispersed to the best classes. For rules other
     than p-sensitivity and its relatives, diversity is the decrease of their deficit (docs/algorithms.md#any-policy).
     """
-    share = diversity_weights(rules, weights, "greedy_pk")
+    share = diversity_weights(rules, weights)
     if first is not None and not 0 <= first < data.n:
         raise ConfigError(
             f"greedy_pk: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from shoal.algorithms.levels import (
     rolled_up,
     table_frequencies,
 )
-from shoal.errors import ConfigError, InternalError, UnsupportedError, did_you_mean
+from shoal.errors import ConfigError, InternalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -73,7 +73,7 @@ def incognito(
     class too when they are published masked, and `levels.kept_groups` makes it a good one; with `masked = "drop"` they
     are to be left out of the release and need not be.
     """
-    _require_policy(rules, suppress, choose, masked)
+    _require_policy(rules, suppress, masked)
     require_one_class(rules, "incognito")
     allowed = suppress if isinstance(suppress, int) else math.floor(suppress * data.n + 1e-9)
     levels = full_domain(data)
@@ -100,10 +100,7 @@ def incognito(
     return partition_at(data, levels, best.node, best.kept, notes)
 
 
-def _require_policy(rules: Rules, suppress: float, choose: str, masked: str) -> None:
-    if choose not in get_args(Choose):
-        hint = did_you_mean(str(choose), get_args(Choose))
-        raise ConfigError(f"incognito: choose = {choose!r} is not allowed; {hint}")
+def _require_policy(rules: Rules, suppress: float, masked: Masked) -> None:
     whole = isinstance(suppress, int) and not isinstance(suppress, bool) and suppress >= 0
     if not whole and not (isinstance(suppress, float) and 0 <= suppress <= 1):
         raise ConfigError(

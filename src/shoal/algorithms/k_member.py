@@ -8,13 +8,11 @@ import numpy as np
 
 from shoal.algorithms import Progress
 from shoal.algorithms.common import finish, grow_classes, require_one_class
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.space import Measure
-
-SEEDS = ("last", "seed")
 
 
 def k_member(
@@ -35,8 +33,6 @@ def k_member(
     `first` is the record that the first seed is furthest from (drawn with `seed` by default); `seed_from="seed"` measures
     from the previous seed instead of the record added last.
     """
-    if seed_from not in SEEDS:
-        raise ConfigError(f"k_member: seed_from = {seed_from!r} is not allowed; {did_you_mean(str(seed_from), SEEDS)}")
     if first is not None and not 0 <= first < data.n:
         raise ConfigError(
             f"k_member: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."

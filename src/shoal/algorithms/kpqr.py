@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.algorithms import Progress
 from shoal.algorithms.features import Demands, Floats, feature_matrix, finish_groups, last_resort
-from shoal.algorithms.mdav import Growth, Labels, far_groups, require_word, still_there
+from shoal.algorithms.mdav import Growth, Labels, far_groups, still_there
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind, Rule
@@ -22,9 +22,6 @@ from shoal.space import Measure
 
 if TYPE_CHECKING:
     from shoal.kernels.kpqr import Obligations
-
-INITS = ("random", "order")
-TAILS = ("X", "Y")
 
 
 def kpqr(
@@ -50,8 +47,6 @@ def kpqr(
     also for t-closeness, against the skewness that the paper leaves open. `init="order"` takes seeds in the table's order.
     A policy without a (k, p, q, r) rule makes this `mdav` in its single form.
     """
-    require_word("kpqr", "tail_test", tail_test, TAILS)
-    require_word("kpqr", "init", init, INITS)
     if t is not None:
         require("kpqr", "t", t, 0, 1)
     duty = Duties(data, rules, t)

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import taxonomy_build as build
-from shoal.errors import ConfigError, UnsupportedError, did_you_mean
+from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata, distinct_rows
 from shoal.partition import Partition
 from shoal.policy import CELLS, Rules, Stats
@@ -234,8 +234,6 @@ def partition_at(data: Microdata, levels: Levels, node: Node, kept: Bools, notes
 
 def require_masked(name: str, masked: str, rules: Rules) -> None:
     """Refuse what the option `masked` cannot mean, before any work is done."""
-    if masked not in get_args(Masked):
-        raise ConfigError(f"{name}: masked = {masked!r} is not allowed; {did_you_mean(str(masked), get_args(Masked))}")
     if masked == "drop" and not rules.superset_closed:
         model = next(rule.model for rule in rules.rules if not rule.model.superset_closed)
         raise UnsupportedError(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from shoal.algorithms import Progress
 from shoal.algorithms.common import distinct_rules, sensitive_groups
 from shoal.algorithms.features import Floats, feature_matrix, finish_groups, last_resort
-from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 Labels = NDArray[np.int32]
 Longs = NDArray[np.int64]
-
-FORMS = ("generic", "single")
 
 
 def mdav(
@@ -43,7 +40,6 @@ def mdav(
     Under a policy beyond k a group goes on with the nearest record that lowers its deficit. What is left joins the
     group with the nearest mean that stays good, and a group that is not good the nearest one that makes it good.
     """
-    require_word("mdav", "form", form, FORMS)
     resort = last_resort(rules, "mdav")
     X = feature_matrix(data)
     if rules.only_size:
@@ -55,12 +51,6 @@ def mdav(
     partition = finish_groups(data, rules, X, labels, resort)
     progress(1.0)
     return partition
-
-
-def require_word(algorithm: str, option: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that the option does not know."""
-    if value not in allowed:
-        raise ConfigError(f"{algorithm}: {option} = {value!r} is not allowed; {did_you_mean(str(value), allowed)}")
 
 
 def far_groups(X: Floats, rows: Longs, growth: Growth, form: str, progress: Progress) -> Labels:

@@ -8,13 +8,11 @@ import numpy as np
 
 from shoal.algorithms import Progress
 from shoal.algorithms.features import feature_matrix, finish_groups, last_resort
-from shoal.algorithms.mdav import Growth, require_word
+from shoal.algorithms.mdav import Growth
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.space import Measure
-
-INITS = ("random", "farthest", "order")
 
 
 def p_mdav(
@@ -32,7 +30,6 @@ def p_mdav(
     record `farthest` from the mean of those that are left, or the first one in the table's `order`. Left-over
     records join the group with the nearest mean. Other rules are met as `mdav` meets them.
     """
-    require_word("p_mdav", "init", init, INITS)
     resort = last_resort(rules, "p_mdav")
     X, growth, every = feature_matrix(data), Growth(rules), np.arange(data.n)
     orders = {"random": np.random.default_rng(seed).permutation(data.n), "order": every}

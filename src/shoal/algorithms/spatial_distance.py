@@ -6,14 +6,14 @@ among records that share the reference's other values, are near. High-cardinalit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms import Progress
 from shoal.algorithms.common import finish, require_one_class
-from shoal.errors import ConfigError, UnsupportedError, did_you_mean
+from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -41,11 +41,6 @@ def spatial_distance(
     `ties="sequential"` ranks equally similar values one after the other; `centre="seed"` keeps the categories of the
     first record as the class's own. Beyond k a class goes on with the nearest record that lowers its deficit most.
     """
-    for option, value, kind in (("ties", ties, Ties), ("centre", centre, Centre)):
-        if value not in get_args(kind):
-            raise ConfigError(
-                f"spatial_distance: {option} = {value!r} is not allowed; {did_you_mean(str(value), get_args(kind))}"
-            )
     flat_rules = rules.flat()
     if flat_rules is None:
         raise UnsupportedError("spatial_distance needs a policy whose models all have a compiled form; use mondrian.")

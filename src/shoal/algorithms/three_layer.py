@@ -6,7 +6,7 @@ Layers 1 and 2 do not depend on p and t, and on k only through `k_pre`; `prepare
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from shoal.algorithms import Progress, run
 from shoal.algorithms.common import finish, require_one_class
 from shoal.algorithms.weighting import Weighting, normalized, weigh
 from shoal.algorithms.xmeans import Criterion, on_grid, xmeans
-from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
@@ -68,11 +67,6 @@ def three_layer(
     class of their own, `"rescue"` lets them join the cheapest class that stays good. `split` cuts the merged classes on as
     Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
-    for option, value, kind in (("merging", merging, Merging), ("outliers", outliers, Outliers)):
-        if value not in get_args(kind):
-            raise ConfigError(
-                f"three_layer: {option} = {value!r} is not allowed; {did_you_mean(value, get_args(kind))}"
-            )
     require_one_class(rules, "three_layer")
     ready = preparation or prepare(
         data,

@@ -15,14 +15,13 @@ with the one it loses least with, and splits what became too large; it takes O(n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms import Progress
 from shoal.algorithms.common import require_one_class, sensitive_groups
-from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 Variant = Literal["wong", "xu"]
 Direction = Literal["down", "up"]
-Order = Literal["random", "record"]
+Visit = Literal["random", "record"]
 Records = NDArray[np.int64]
 
 TICKS = 2.0**40
@@ -48,22 +47,17 @@ def top_down(
     progress: Progress = lambda share: None,
     variant: Variant = "wong",
     direction: Direction = "down",
-    order: Order = "random",
+    visit: Visit = "random",
 ) -> Partition:
-    """Recode locally. `objective`, `seed`, `direction` and `order` (of seeds and records) matter to Xu's form alone."""
-    for option, value, kind in (
-        ("variant", variant, Variant),
-        ("direction", direction, Direction),
-        ("order", order, Order),
-    ):
-        if value not in get_args(kind):
-            hint = did_you_mean(str(value), get_args(kind))
-            raise ConfigError(f"top_down: {option} = {value!r} is not allowed; {hint}.")
+    """Recode locally. `objective`, `seed`, `direction` and `visit` matter to Xu's form alone.
+
+    `visit` is the order in which seeds and records are taken: drawn with `seed`, or that of the table ("record").
+    """
     require_one_class(rules, "top_down")
     if variant == "wong":
         classes = list(_Specialization(data, rules).classes(progress))
     elif direction == "down":
-        random = np.random.default_rng(seed) if order == "random" else None
+        random = np.random.default_rng(seed) if visit == "random" else None
         classes = _Groups(data, rules, data.space(objective)).from_above(random, progress)
     else:
         classes = _Groups(data, rules, data.space(objective)).from_below(progress)

@@ -102,11 +102,14 @@ def release_of(
     seed: int | None = None,
 ) -> Release:
     """Walk the road with the configured settings."""
+    from shoal.algorithms.options import require_options
     from shoal.policy import Policy
     from shoal.road import anonymize as walk
 
-    speaker.say_if_cold()
     method, publication = configuration.config.method, configuration.config.release
+    # Options that no algorithm has could be taken for parameters of the road.
+    require_options(algorithm or method.algorithm, method.options)
+    speaker.say_if_cold()
     with speaker.progress("masking") as progress:
         return walk(
             data,

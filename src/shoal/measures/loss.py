@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import require_word
 from shoal.microdata import Microdata
 from shoal.partition import Partition
+from shoal.schema import Suppressed
 from shoal.space import Interval, Set, Space, States, Tree
 from shoal.states import class_states, members
 
@@ -25,9 +26,6 @@ Ints = NDArray[np.int64]
 
 HeightReading = Literal["levels", "edges"]
 READINGS = ("levels", "edges")
-
-# Suppressed records of a release are starred and form one class, or are left out of it.
-Suppressed = Literal["mask", "drop"]
 
 
 @dataclass(frozen=True)
@@ -212,10 +210,7 @@ def distortion_ratio(
     mostly numbers of levels with the leaves among them (`height_reading="levels"`, so H is one less), else `"edges"`.
     A suppressed record goes all the way.
     """
-    if height_reading not in READINGS:
-        raise ConfigError(
-            f"height_reading = {height_reading!r} is not allowed; {did_you_mean(height_reading, READINGS)}"
-        )
+    require_word("height_reading", height_reading, READINGS)
     h = np.atleast_2d(np.asarray(levels, dtype=np.float64))
     top = np.asarray(heights, dtype=np.float64) - (height_reading == "levels")
     counts = np.ones(len(h)) if records is None else np.asarray(records, dtype=np.float64)

@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InfeasibleError, InputError, InternalError, UnsupportedError
+from shoal.errors import InfeasibleError, InputError, InternalError, UnsupportedError, require_word
 from shoal.evolve.i3m.change import (
     Batch,
     Bind,
@@ -86,8 +86,7 @@ class Classes:
         next_class: int = 0,
         next_record: int = 0,
     ) -> None:
-        if ranges not in ("declared", "batch"):
-            raise ConfigError(f'ranges = {ranges!r} is not allowed; it must be "declared" or "batch".')
+        require_word("ranges", ranges, ("declared", "batch"))
         if (np.asarray(labels) < 0).any():
             raise UnsupportedError(
                 "Classes that follow a table hold all its records; make the partition without suppression."

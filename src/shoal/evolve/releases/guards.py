@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InternalError, did_you_mean
+from shoal.errors import ConfigError, InternalError, require_word
 from shoal.policy import Policy
 from shoal.schema import Attribute, Schema
 from shoal.space import Measure
@@ -84,8 +84,7 @@ def plan_release(
     `m` is for m-invariance (the policy's smallest class by default), and `hold_back` makes its surplus newcomers wait
     instead of adding counterfeits for them. New classes get numbers from `next_class` and from those in use upwards.
     """
-    if guard not in GUARDS:
-        raise ConfigError(f"guard = {guard!r} is not allowed; {did_you_mean(str(guard), GUARDS)}")
+    require_word("guard", guard, GUARDS)
     if m is not None and guard != "m-invariance":
         raise ConfigError(f'm = {m!r} belongs to guard = "m-invariance" and this is "{guard}"; leave it out.')
     if not len(now.records) == now.frame.height == len(now.labels):

@@ -9,17 +9,16 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, require_word
 from shoal.evolve.releases.guards import GUARDS, Guard
 from shoal.policy import Policy
 from shoal.refine import Effort
-from shoal.schema import Attribute, Schema, Source, TaxonomySource
+from shoal.schema import Attribute, Order, Schema, Source, TaxonomySource
 from shoal.space import Measure
 from shoal.taxonomy import Taxonomy
 
 OfMissing = Literal["category", "error"]
 """Dropping records is not possible: the store promises to keep all of them."""
-Order = Literal["shuffle", "keep"]
 Shape = Literal["text", "columns"]
 # As a `shoal.toml` has them that says nothing of it.
 MISSING_TEXTS: tuple[str, ...] = tuple(Source.model_fields["missing"].default)
@@ -46,8 +45,8 @@ class Settings:
     intervals: Shape = "text"
 
     def __post_init__(self) -> None:
-        if self.guard not in GUARDS:
-            raise ConfigError(f"guard = {self.guard!r}: no such guard; {did_you_mean(str(self.guard), GUARDS)}")
+        require_word("guard", self.guard, GUARDS)
+        require_word("objective", self.objective, get_args(Measure))
         if self.m is not None and self.guard != "m-invariance":
             raise ConfigError(
                 f'm = {self.m!r} belongs to guard = "m-invariance" and this is "{self.guard}"; leave it out.'

@@ -42,7 +42,6 @@ from shoal.evolve.store.live import Live, State, follow, load, read_records, rea
 from shoal.evolve.store.settings import (
     MISSING_TEXTS,
     OfMissing,
-    Order,
     Settings,
     Shape,
     decode_rows,
@@ -55,7 +54,7 @@ from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.refine import Effort, refined
-from shoal.schema import Attribute, Configuration, Schema, read_schema
+from shoal.schema import Attribute, Configuration, Order, Schema, read_schema
 from shoal.space import Measure
 
 if TYPE_CHECKING:
