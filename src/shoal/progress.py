@@ -51,7 +51,23 @@ class Moment(NamedTuple):
 
 
 class Progress:
-    """The way to say how far the work is, and to hear that it is not wanted any more."""
+    """The way to say how far the work is, and to hear that it is not wanted any more.
+
+    - `listener`: called with a `Moment` (stage, share, seconds so far, seconds left), in the thread that works; nobody
+      by default.
+    - `every`: how many seconds lie between two calls at least; 0.1 by default.
+    - `clock`: where the time comes from.
+
+    >>> import shoal
+    >>> progress = shoal.Progress.of(lambda share: print(f"{share:.0%}"))
+    >>> with progress.stage("counting", weight=0.5) as part:
+    ...     part(1.0)
+    0%
+    >>> progress.seal()
+    >>> progress.cancel()
+    False
+    >>> progress.check()
+    """
 
     def __init__(
         self,
@@ -67,7 +83,7 @@ class Progress:
 
     @classmethod
     def of(cls, told: Told | None) -> Progress:
-        """What a user handed over: a Progress, a plain function of the share, or nothing."""
+        """What a user handed over (`told`): a Progress, a plain function of the share, or nothing. Returns a Progress."""
         if isinstance(told, Progress):
             return told
         if told is None:
@@ -106,8 +122,8 @@ class Progress:
     def stage(self, name: str = "", weight: float | None = None) -> Iterator[Progress]:
         """A part of this work with a share of its own, which makes up `weight` of this one's (None: all that is left).
 
-        The name says what is being done ("refining"); without one the part is not worth telling apart. Parts may be open
-        at the same time, in other threads.
+        The `name` says what is being done ("refining"); without one the part is not worth telling apart. Parts may be
+        open at the same time, in other threads. Returns a context that gives the part.
         """
         self.check()
         part = self._part(name, weight)

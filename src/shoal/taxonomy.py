@@ -34,8 +34,29 @@ _AMBIGUOUS = -1
 class Taxonomy:
     """A rooted tree over the values of one attribute. It need not be balanced.
 
-    Nodes 0 … leaves-1 are the leaves in depth-first order; inner nodes follow, children before parents, the
-    root last. Make one with `from_rows`, `from_parents`, `read` or a function of `shoal.taxonomy_build`.
+    Make one with `from_rows`, `from_parents`, `read` or a function of `shoal.taxonomy_build`. Nodes 0 … leaves-1 are
+    the leaves in depth-first order; inner nodes follow, children before parents, the root last.
+
+    - `labels`: the text of every node.
+    - `parent`: the parent of every node, -1 for the root.
+    - `name`: what error messages call it; "taxonomy" by default.
+
+    >>> import shoal, tempfile
+    >>> tree = shoal.Taxonomy.from_parents({"flu": "lungs", "asthma": "lungs", "ulcer": "any", "lungs": "any"}, name="illness")
+    >>> tree
+    Taxonomy('illness', 3 leaves, 3 levels)
+    >>> tree.labels[tree.lca(tree.code("flu"), tree.code("asthma"))]
+    'lungs'
+    >>> bool(tree.covers(tree.node("lungs"), tree.code("ulcer"))), tree.path(tree.code("flu"))
+    (False, ('flu', 'lungs', 'any'))
+    >>> [tree.labels[node] for node in tree.ancestors_at(1)]
+    ['ulcer', 'lungs', 'lungs']
+    >>> tree.with_missing().leaves
+    4
+    >>> path = tempfile.mkdtemp() + "/illness.csv"
+    >>> tree.write(path)
+    >>> shoal.Taxonomy.read(path) == tree, next(tree.rows())
+    (True, ('ulcer', 'any'))
     """
 
     labels: tuple[str, ...]
@@ -104,9 +125,10 @@ class Taxonomy:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[str]], name: str = "taxonomy") -> Taxonomy:
-        """From one row per leaf, leaf first and root last; rows may differ in length.
+        """From `rows`, one a leaf, leaf first and root last; they may differ in length. `name` is for messages
+        ("taxonomy" by default).
 
-        A node is its path to the root: equal labels in different branches are different nodes.
+        A node is its path to the root: equal labels in different branches are different nodes. Returns the taxonomy.
         """
         labels: list[str] = []
         parent: list[int] = []
@@ -146,7 +168,10 @@ class Taxonomy:
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, str], name: str = "taxonomy") -> Taxonomy:
-        """From a mapping child → parent; the root is absent as a child, or maps to ''."""
+        """From `parents`, a mapping child → parent; the root is absent as a child, or maps to ''.
+
+        `name` is for messages ("taxonomy" by default). Returns the taxonomy.
+        """
         children: dict[str, list[str]] = {}
         roots: dict[str, None] = {}
         for child, above in parents.items():
@@ -176,9 +201,9 @@ class Taxonomy:
 
     @classmethod
     def read(cls, path: str | Path) -> Taxonomy:
-        """From a text file: rows `leaf;…;root`, or a parent list headed `child;parent` or `value;parent`.
+        """From the text file at `path`: rows `leaf;…;root`, or a parent list headed `child;parent` or `value;parent`.
 
-        Columns are separated by semicolons, tabs or commas. Blank cells after the leaf are skipped.
+        Columns are separated by semicolons, tabs or commas. Blank cells after the leaf are skipped. Returns the taxonomy.
         """
         path = Path(path)
         try:
@@ -199,7 +224,7 @@ class Taxonomy:
         return cls.from_rows([[row[0], *filter(None, row[1:])] for row in rows], path.name)
 
     def write(self, path: str | Path) -> None:
-        """Write rows `leaf;…;root`, as `read` reads them."""
+        """Write rows `leaf;…;root` to `path`, as `read` reads them."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             # A lone label with a comma would otherwise be read as two columns.
             quoting: Literal[0, 1] = csv.QUOTE_ALL if self.nodes == 1 else csv.QUOTE_MINIMAL
@@ -211,7 +236,7 @@ class Taxonomy:
         return (self.path(leaf) for leaf in range(self.leaves))
 
     def path(self, node: int) -> tuple[str, ...]:
-        """Labels from the node up to the root."""
+        """Returns the labels from `node` up to the root."""
         labels = []
         while node != -1:
             labels.append(self.labels[node])
@@ -219,11 +244,11 @@ class Taxonomy:
         return tuple(labels)
 
     def code(self, label: str) -> int:
-        """The code of the leaf with this label; KeyError when there is none."""
+        """Returns the code of the leaf with this `label`; KeyError when there is none."""
         return self.leaf_codes[label]
 
     def node(self, label: str) -> int:
-        """The node with this label; of several nodes on one chain, the highest."""
+        """Returns the node with this `label`; of several nodes on one chain, the highest."""
         node = self._by_label.get(label)
         if node is None:
             raise ConfigError(f"Taxonomy '{self.name}' has no value '{label}'; {did_you_mean(label, self._by_label)}")
@@ -239,7 +264,9 @@ class Taxonomy:
     @overload
     def lca(self, lo: NDArray[np.integer[Any]], hi: NDArray[np.integer[Any]]) -> IntArray: ...
     def lca(self, lo: Any, hi: Any) -> int | IntArray:
-        """Lowest node above both leaves, for codes or arrays of codes; the leaf itself when they agree."""
+        """The lowest node above the leaves `lo` and `hi`, for codes or arrays of codes. Returns the leaf itself when
+        they agree.
+        """
         low, high = np.minimum(lo, hi), np.maximum(lo, hi)
         nodes: IntArray = np.array(low, dtype=np.int32).reshape(-1)
         ends = np.asarray(high).reshape(-1)
@@ -250,14 +277,14 @@ class Taxonomy:
         return int(nodes[0]) if np.ndim(low) == 0 else nodes.reshape(np.shape(low))
 
     def covers(self, node: int | NDArray[np.integer[Any]], leaf: int | NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-        """Whether the leaf lies below (or is) the node, elementwise."""
+        """Returns whether each `leaf` lies below its `node` (or is it)."""
         return np.asarray((self.first[node] <= leaf) & (self.last[node] >= leaf))
 
     def ancestors_at(self, level: int) -> IntArray:
-        """Node of every leaf `level` steps up, for full-domain algorithms.
+        """The node of every leaf `level` steps up, for full-domain algorithms. Returns one node a leaf.
 
-        An unbalanced tree is padded at the leaf with copies of the leaf, so level 0 holds the leaves and
-        level `levels - 1` the root everywhere.
+        An unbalanced tree is padded at the leaf with copies of the leaf, so level 0 holds the leaves and level `levels
+        - 1` the root everywhere.
         """
         if not 0 <= level < self.levels:
             raise ConfigError(

@@ -17,15 +17,15 @@ TAXONOMIES = ("diagnosis", "occupation")
 
 
 def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
-    """A made-up hospital population of `n` admissions over the years 2023 and 2024.
+    """A made-up hospital population of `n` admissions (10000 by default) over the years 2023 and 2024.
 
-    Columns: name, record, age, sex, zip, admitted, occupation, diagnosis, stay (days), cost. Age depends on
-    sex and place; occupation on age, sex and place; diagnosis on age, sex and month; stay on diagnosis
-    and age; cost on stay, diagnosis and place. Zip codes and names follow Zipf's law, stays and costs have
-    a few outliers. About 1.5 % of zip, 4 % of occupation, 0.5 % of diagnosis and 2 % of cost are missing;
-    occupations rather for the very old, costs rather for the last weeks. Nobody in it exists.
+    Columns: name, record, age, sex, zip, admitted, occupation, diagnosis, stay (days), cost. Age depends on sex and
+    place; occupation on age, sex and place; diagnosis on age, sex and month; stay on diagnosis and age; cost on stay,
+    diagnosis and place. Zip codes and names follow Zipf's law, stays and costs have a few outliers. About 1.5 % of zip,
+    4 % of occupation, 0.5 % of diagnosis and 2 % of cost are missing; occupations rather for the very old, costs rather
+    for the last weeks. Nobody in it exists.
 
-    The same `n` and `seed` give the same table.
+    Returns a polars frame; the same `n` and `seed` (0 by default) give the same table.
 
     >>> from shoal.datasets import hospital
     >>> hospital(1_000, seed=1).columns
@@ -42,14 +42,24 @@ def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
 def hospital_config(path: str) -> str:
     """The text of a `shoal.toml` for a hospital table stored at `path`.
 
-    The file belongs into a folder that also holds a copy of every file of `TAXONOMIES`.
+    Returns text for a file in a folder that also holds a copy of every file of `TAXONOMIES`.
+
+    >>> from shoal.datasets import hospital_config
+    >>> 'path = "patients.csv"' in hospital_config("patients.csv")
+    True
     """
     # A JSON string is a TOML basic string as long as no character is written as a surrogate pair.
     return _CONFIG.replace("@PATH@", json.dumps(path, ensure_ascii=False))
 
 
 def taxonomy_path(name: str) -> Path:
-    """Where the shipped taxonomy `name` ("diagnosis" or "occupation") is: `leaf;…;root`, one line a leaf."""
+    """Where the shipped taxonomy `name` ("diagnosis" or "occupation") is: `leaf;…;root`, one line a leaf. Returns a path.
+
+    >>> import shoal
+    >>> from shoal.datasets import taxonomy_path
+    >>> shoal.Taxonomy.read(taxonomy_path("diagnosis")).levels
+    4
+    """
     if name not in TAXONOMIES:
         raise InputError(f"There is no shipped taxonomy '{name}': {did_you_mean(name, TAXONOMIES)}")
     return Path(str(files("shoal.datasets").joinpath(f"{name}.csv")))

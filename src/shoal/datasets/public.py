@@ -1,6 +1,21 @@
 """Loaders for public reference tables that the user has on disk: UCI Adult and the CASC Census.
 
 Nothing is downloaded or shipped. `SHOAL_DATA` names the folder that holds `adult/` and `casc/`.
+
+>>> import os, tempfile
+>>> from unittest import mock
+>>> folder = Path(tempfile.mkdtemp())
+>>> (folder / "adult" / "taxonomies").mkdir(parents=True)
+>>> (folder / "casc").mkdir()
+>>> row = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Own-child, White, Male, 0, 0, 40, Cuba, <=50K"
+>>> _ = (folder / "adult" / "adult.data").write_text(row)
+>>> _ = (folder / "adult" / "taxonomies" / "sex.csv").write_text("Male;*")
+>>> _ = (folder / "casc" / "census.csv").write_text(",".join("ABCDEFGHIJKLM") + "\\n" + ",".join(["1"] * 13))
+>>> with mock.patch.dict(os.environ, SHOAL_DATA=str(folder)):
+...     data_folder() == folder, adult("train", complete=False)["occupation"].to_list(), census().shape
+...     adult_taxonomy_path("sex").name
+(True, [None], (1, 13))
+'sex.csv'
 """
 
 from __future__ import annotations
@@ -41,9 +56,13 @@ CENSUS_WIDTH = 13
 
 
 def adult(part: Literal["train", "test", "both"] = "train", complete: bool = True) -> pl.DataFrame:
-    """UCI Adult with named columns and `?` read as missing; `complete` drops records with missing values.
+    """UCI Adult with named columns and `?` read as missing.
 
-    Complete records: 30,162 in "train", 15,060 in "test", 45,222 in "both".
+    - `part`: "train" (the default), "test" or "both".
+    - `complete`: whether records with missing values are left out; True by default. Complete records: 30,162 in
+      "train", 15,060 in "test", 45,222 in "both".
+
+    Returns a polars frame.
     """
     if part not in ADULT_FILES:
         raise ConfigError(f"adult: there is no part {part!r}: {did_you_mean(str(part), ADULT_FILES)}")
@@ -68,7 +87,7 @@ def census() -> pl.DataFrame:
 
 
 def adult_taxonomy_path(attribute: str) -> Path:
-    """The taxonomy file of an Adult attribute: `leaf;level1;…;root`, one line a leaf."""
+    """The taxonomy file of an Adult `attribute`: `leaf;level1;…;root`, one line a leaf. Returns a path."""
     folder = data_folder() / "adult" / "taxonomies"
     # The taxonomies come from a distribution that calls the class label otherwise.
     path = folder / f"{'salary-class' if attribute == 'income' else attribute}.csv"

@@ -47,11 +47,26 @@ def read_table(
     header: Sequence[str] | None = None,
     format: str | None = None,
 ) -> pl.DataFrame:
-    """Read a table; its text stays text unless a whole column is numbers, and `missing` values become null.
+    r"""Read a table; its text stays text unless a whole column is numbers.
 
-    Delimiter and encoding of text files are detected unless given. `header` names the columns of a file
-    that begins with its first record; `format` (an extension) overrides that of the path; `sheet` is a name
-    or a number counted from 1 in an Excel file (default: the first).
+    - `path`: a .csv, .tsv, .txt, .parquet, .arrow, .jsonl or .xlsx file; text and JSON lines may be packed with gzip
+      (.csv.gz).
+    - `delimiter`, `encoding`: of text files; detected by default.
+    - `missing`: texts that become null.
+    - `sheet`: a name, or a number counted from 1, in an Excel file; the first by default.
+    - `columns`: only these columns; all by default.
+    - `header`: the names of the columns, for a file that begins with its first record.
+    - `format`: an extension that overrides the path's.
+
+    Returns a polars frame. Raises `InputError` with one sentence for a file that is not what it says.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from shoal.io import read_table
+    >>> path = Path(tempfile.mkdtemp()) / "patients.csv"
+    >>> _ = path.write_text("age;ward\n21;A\n?;B\n")
+    >>> read_table(path, missing=["?"]).rows()
+    [(21, 'A'), (None, 'B')]
     """
     path = Path(path)
     kind, extension, packed = _kind_of(path, format)
@@ -90,7 +105,19 @@ def read_table(
 
 
 def write_table(frame: pl.DataFrame, path: str | Path, *, force: bool = False, delimiter: str | None = None) -> None:
-    """Write a table in the format of the extension, all of it or nothing; `force` allows to overwrite."""
+    """Write a table in the format of the extension, all of it or nothing.
+
+    - `frame`, `path`: a polars frame, and the file; its ending says the format, as for `read_table`.
+    - `force`: whether a file that is there may be replaced; False by default.
+    - `delimiter`: of text files; a comma by default, a tab for .tsv.
+
+    >>> import polars as pl, tempfile
+    >>> from shoal.io import read_table, write_table
+    >>> path = tempfile.mkdtemp() + "/table.parquet"
+    >>> write_table(pl.DataFrame({"age": [21, 40]}), path)
+    >>> read_table(path)["age"].to_list()
+    [21, 40]
+    """
     path = Path(path)
     check_writable_format(path)
     with atomic_path(path, force=force) as temporary:
@@ -103,7 +130,22 @@ def check_writable_format(path: str | Path) -> None:
 
 
 def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, delimiter: str | None = None) -> None:
-    """Write to a path of `atomic_paths`, in the format that the final path's extension asks for."""
+    r"""Write to a path of `atomic_paths`, in the format that the final path's extension asks for.
+
+    - `frame`: a polars frame.
+    - `temporary`: where it is written first; `path`: what it will be called.
+    - `delimiter`: as for `write_table`.
+
+    >>> import polars as pl, tempfile
+    >>> from pathlib import Path
+    >>> from shoal.io import atomic_paths, write_table_to
+    >>> target = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> with atomic_paths(target, target.with_suffix(".json")) as (table_file, json_file):
+    ...     write_table_to(pl.DataFrame({"age": [21]}), table_file, target)
+    ...     _ = json_file.write_text("{}")
+    >>> target.read_text()
+    'age\n21\n'
+    """
     kind, extension, packed = _kind_of(Path(path), None)
     if delimiter is not None:
         check_delimiter(delimiter)

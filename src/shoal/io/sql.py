@@ -21,7 +21,22 @@ _CHUNK = 50_000
 def read_sql(
     url: str, *, table: str | None = None, query: str | None = None, missing: Sequence[str] = ("", "?")
 ) -> pl.DataFrame:
-    """Read a table (or view) or the result of a query; the database is opened for reading only."""
+    """Read a table (or view) or the result of a query; the database is opened for reading only.
+
+    - `url`: the database, as SQLAlchemy writes it: `sqlite:///file.db`, `postgresql://user@host/name`.
+    - `table`: the table or view, `schema.table` where there are schemas; or
+    - `query`: a SELECT statement. Exactly one of both.
+    - `missing`: texts that become null.
+
+    Returns a polars frame.
+
+    >>> import polars as pl, tempfile
+    >>> from shoal.io import read_sql, write_sql
+    >>> url = f"sqlite:///{tempfile.mkdtemp()}/clinic.db"
+    >>> write_sql(pl.DataFrame({"age": [21, 40]}), url, "patients")
+    >>> read_sql(url, query="select age from patients where age > 30").rows()
+    [(40,)]
+    """
     if (table is None) == (query is None):
         raise ConfigError("reading from a database needs either a table or a query: give exactly one of them.")
     address = _address(url)
@@ -38,7 +53,19 @@ def read_sql(
 
 
 def write_sql(frame: pl.DataFrame, url: str, table: str, *, force: bool = False) -> None:
-    """Create `table` and fill it in one transaction; `force` replaces a table that is there."""
+    """Create a table and fill it in one transaction.
+
+    - `frame`: a polars frame.
+    - `url`, `table`: the database and the table, as for `read_sql`.
+    - `force`: whether a table that is there may be replaced; False by default.
+
+    >>> import polars as pl, tempfile
+    >>> from shoal.io import read_sql, write_sql
+    >>> url = f"sqlite:///{tempfile.mkdtemp()}/clinic.db"
+    >>> write_sql(pl.DataFrame({"age": [21, 40]}), url, "patients")
+    >>> read_sql(url, table="patients").height
+    2
+    """
     import sqlalchemy as sa
 
     address = _address(url)

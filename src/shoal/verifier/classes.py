@@ -11,7 +11,17 @@ from shoal.schema import Schema
 
 
 def published_quasi(masked: pl.DataFrame, schema: Schema) -> list[str]:
-    """The columns that carry the quasi-identifiers: `age`, or `age_min` and `age_max`."""
+    """The columns that carry the quasi-identifiers: `age`, or `age_min` and `age_max`.
+
+    `masked` is the published table, `schema` the declared columns. Returns names; raises where a column is missing, or
+    an identifier is still there.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.verifier import published_quasi
+    >>> masked = pl.DataFrame({"age_min": [20], "age_max": [29]})
+    >>> published_quasi(masked, shoal.Schema({"age": shoal.Attribute(role="quasi")}))
+    ['age_min', 'age_max']
+    """
     found: list[str] = []
     for name in schema.named("quasi"):
         if name in masked.columns:
@@ -33,7 +43,16 @@ def published_quasi(masked: pl.DataFrame, schema: Schema) -> list[str]:
 
 
 def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
-    """The schema as far as it concerns a masked table: identifiers are gone, undeclared columns are named by "*"."""
+    """The `schema` as far as it concerns a `masked` table: identifiers are gone, undeclared columns are named by "*".
+
+    Returns a schema for `shoal.verify`.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.verifier import masked_schema
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "*": shoal.Attribute(role="other")})
+    >>> list(masked_schema(schema, pl.DataFrame({"age": ["*"], "ward": [1]})).attributes)
+    ['age', 'ward']
+    """
     rest = schema.attributes.get("*")
     found = {name: attribute for name, attribute in schema.attributes.items() if name != "*"}
     for name in masked.columns:
@@ -44,7 +63,16 @@ def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
 
 
 def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
-    """A label per row and the distinct published values, in order of first appearance. Missing is a value."""
+    """The classes that a `masked` table shows: records with equal values in the columns `quasi`. Missing is a value.
+
+    Returns a label per row and the distinct published values, in order of first appearance.
+
+    >>> import polars as pl
+    >>> from shoal.verifier import derive_classes
+    >>> labels, groups = derive_classes(pl.DataFrame({"age": ["[20, 29]", "[30, 39]", "[20, 29]"]}), ["age"])
+    >>> labels.tolist(), groups["age"].to_list()
+    ([0, 1, 0], ['[20, 29]', '[30, 39]'])
+    """
     keys = masked.select(quasi)
     # A number for each text first: to compare numbers column by column is much faster than to compare texts.
     numbers = keys.with_columns(pl.col(pl.String).cast(pl.Categorical).to_physical()).with_row_index("__row")

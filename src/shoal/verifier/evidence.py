@@ -16,7 +16,15 @@ STARS = "*"
 
 @dataclass(frozen=True)
 class Violation:
-    """One class that fails one rule."""
+    """One class that fails one rule.
+
+    `rule` is the rule in words, `published` what the class publishes, `size` its records, `deficit` how far it is from
+    good.
+
+    >>> from shoal.verifier import Violation
+    >>> print(Violation("k_anonymity(k = 3)", {"age": "[20, 29]"}, size=2, deficit=1.0))
+    class (age = [20, 29]) with 2 records fails k_anonymity(k = 3) by 1
+    """
 
     rule: str
     published: dict[str, Any]
@@ -35,7 +43,16 @@ class Violation:
 
 @dataclass(frozen=True)
 class Check:
-    """One rule on the whole table: does it hold, the strongest parameter that does, and who fails."""
+    """One rule on the whole table.
+
+    `rule` is the rule in words, `model` and `attribute` what it is about; `parameter` is the model's main one,
+    `required` what the policy asks of it and `strongest` the strongest value that holds; `failing` is the number of
+    classes that fail.
+
+    >>> from shoal.verifier import Check
+    >>> Check("k_anonymity(k = 3)", "k_anonymity", None, "k", required=3.0, strongest=2.0, failing=1).holds
+    False
+    """
 
     rule: str
     model: str
@@ -53,7 +70,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the verifier found."""
+    """What the verifier found in a masked table.
+
+    `records` and `classes` are counts, `smallest` and `largest` the sizes of classes; `checks` has one entry a rule and
+    `violations` the worst classes of each rule that fails (none by default).
+
+    >>> import polars as pl, shoal
+    >>> masked = pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"]})
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    >>> evidence: shoal.verifier.Evidence = shoal.verify(masked, shoal.Policy((shoal.KAnonymity(1),)), schema)
+    >>> evidence.require().passed, evidence.to_dict()["smallest"]
+    (True, 1)
+    """
 
     records: int
     classes: int
@@ -68,7 +96,7 @@ class Evidence:
         return all(check.holds for check in self.checks)
 
     def require(self) -> Evidence:
-        """Itself, or an error that names the classes that fail."""
+        """Itself, or a `VerificationError` that names the classes that fail."""
         if self.passed:
             return self
         failing = sum(check.failing for check in self.checks)
@@ -94,7 +122,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Strength:
-    """The strongest value of a model's main parameter that a table satisfies, with the model's other parameters."""
+    """The strongest value of a model's main parameter that a table satisfies.
+
+    `model` and `attribute` say what it is about, `parameter` is the main parameter and `strongest` its value (not a
+    number where none holds or can be told), `settings` are the model's other parameters (none by default).
+
+    >>> from shoal.verifier import Strength
+    >>> Strength("t_closeness", "illness", "t", 0.25, {"distance": "equal"}).to_dict()["strongest"]
+    0.25
+    """
 
     model: str
     attribute: str | None

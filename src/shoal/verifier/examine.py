@@ -24,7 +24,23 @@ Ints = NDArray[np.int64]
 
 
 def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
-    """Group the masked table by its published quasi-identifiers and test every class."""
+    """Group a masked table by its published quasi-identifiers and test every class. It trusts nothing but the table.
+
+    - `masked`: the table as it is published, whoever made it.
+    - `policy`: what every class has to satisfy.
+    - `schema`: who each column is, as for the original (`shoal.verifier.masked_schema` leaves out what was not published).
+
+    Returns the evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
+
+    >>> import polars as pl, shoal
+    >>> masked = pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"], "illness": ["flu", "cold", "flu"]})
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
+    >>> evidence = shoal.verify(masked, shoal.KAnonymity(2) & shoal.PSensitive(2), schema)
+    >>> evidence.passed, [check.strongest for check in evidence.checks]
+    (False, [1.0, 1.0])
+    >>> print(evidence.violations[0])
+    class (age = [30, 39]) with 1 record fails k_anonymity(k = 2) by 1
+    """
     require_transformed(masked, schema)
     labels, groups, columns = _opened(masked, schema, policy)
     rules = policy.bind(columns, masked.height).rules
@@ -53,9 +69,17 @@ def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
 def audit(masked: pl.DataFrame, schema: Schema, policy: Policy | None = None) -> list[Strength]:
     """Judge a masked table by every model there is, for every sensitive attribute that the model applies to.
 
-    A model with several forms is tried in each; further parameters are the policy's where it names the model, else
-    those of the model's own examples. Models that need what the schema does not declare (an order, a taxonomy,
-    categories, protected nodes) are left out.
+    - `masked`, `schema`: the table as it is published, and who each column is.
+    - `policy`: where further parameters come from, for the models it names; a model's own examples serve for the others.
+
+    A model with several forms is tried in each. Models that need what the schema does not declare (an order, a
+    taxonomy, categories, protected nodes) are left out. Returns one `Strength` a model, form and attribute.
+
+    >>> import polars as pl, shoal
+    >>> masked = pl.DataFrame({"age": ["[20, 29]"] * 4, "illness": ["flu", "cold", "flu", "ulcer"]})
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
+    >>> {found.model: found.strongest for found in shoal.audit(masked, schema)}["alpha_k"]
+    0.5
     """
     labels, groups, columns = _opened(masked, schema, policy)
     sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)

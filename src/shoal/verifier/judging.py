@@ -23,10 +23,21 @@ CELLS = 4_000_000
 def judge(
     rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[AuditedColumn] = ()
 ) -> tuple[list[float], Floats]:
-    """The strongest parameter of each rule, and deficits per rule and class.
+    """Every class against every rule.
+
+    - `rules`: the policy's rules, bound to the sensitive attributes.
+    - `labels`, `sizes`: the class of each record, and the records of each class.
+    - `columns`: the sensitive attributes, to bind a rule again with another parameter; none by default.
 
     Classes × values may not fit into memory, so classes are taken some at a time. What holds in all pieces is the
-    weakest of what holds in each.
+    weakest of what holds in each. Returns the strongest parameter of each rule, and deficits per rule and class.
+
+    >>> import numpy as np, shoal
+    >>> from shoal.verifier import judge
+    >>> rule = shoal.KAnonymity(3).bind(None, 5)
+    >>> strongest, deficits = judge([rule], np.array([0, 0, 1, 1, 1]), np.array([2, 3]))
+    >>> strongest, deficits.tolist()
+    ([2.0], [[1.0, 0.0]])
     """
     deficits = np.zeros((len(rules), len(sizes)))
     found: list[list[float]] = [[] for _ in rules]

@@ -16,7 +16,18 @@ from shoal.taxonomy import Taxonomy
 
 @dataclass(frozen=True, eq=False)
 class AuditedColumn:
-    """A sensitive attribute as the masked table shows it."""
+    """A sensitive attribute as the masked table shows it.
+
+    `name` is the column; `codes` has one number a record, -1 for missing, and `labels` the text of each; `numbers` the
+    value behind each code where they are numbers; `ordered` says whether the codes are in a meaningful order.
+    `taxonomy`, `protect` and `categories` are the schema's; `guards` are guarding nodes, one a record, for personalized
+    privacy.
+
+    >>> import numpy as np
+    >>> from shoal.verifier import AuditedColumn
+    >>> AuditedColumn("illness", np.array([0, 1], dtype=np.int32), ("flu", "cold"), None, False, None, (), ()).labels
+    ('flu', 'cold')
+    """
 
     name: str
     codes: NDArray[np.int32]
@@ -30,7 +41,14 @@ class AuditedColumn:
 
 
 def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedColumn:
-    """Codes of a sensitive attribute, from the masked table alone."""
+    """The sensitive attribute `name` of a `masked` table, read as the `schema` declares it. Returns its codes and labels.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.verifier import audited_column
+    >>> schema = shoal.Schema({"illness": shoal.Attribute(role="sensitive")})
+    >>> audited_column(pl.DataFrame({"illness": ["flu", "cold", "flu"]}), "illness", schema).labels
+    ('cold', 'flu')
+    """
     attribute = schema.attributes[name]
     series, kind = typed(masked[name], attribute)
     numbers = None

@@ -64,7 +64,41 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """An anonymized table that changes, in a database. Make one with `create`, come back to it with `open`."""
+    """An anonymized table that changes, in a database. Make one with `create`, come back to it with `open`.
+
+    `database` and `settings` are what `create` made and `open` read; nobody else needs to know them.
+
+    >>> import polars as pl, shoal, tempfile
+    >>> people = pl.DataFrame({"id": range(8), "age": [21, 22, 40, 41, 25, 44, 60, 62]})
+    >>> url = f"sqlite:///{tempfile.mkdtemp()}/registry.db"
+    >>> schema = {"age": {"role": "quasi", "domain": [0, 100]}}
+    >>> store = shoal.Store.create(
+    ...     url, people, shoal.KAnonymity(2), key="id", schema=schema, algorithm="mondrian", refine=False
+    ... )
+    >>> store.release().number
+    1
+    >>> store.insert(pl.DataFrame({"id": [8, 9], "age": [23, 24]})).inserted
+    2
+    >>> store.update(pl.DataFrame({"id": [8], "age": [30]})).updated
+    1
+    >>> store.upsert(pl.DataFrame({"id": [8, 10], "age": [31, 32]})).records
+    11
+    >>> store.delete([0]).deleted, store.undo().records, len(store.keys())
+    (1, 11, 11)
+    >>> store.apply(insert=pl.DataFrame({"id": [11], "age": [33]}), delete=[1], mark=("clinic", "2024-05-01")).moved >= 0
+    True
+    >>> store.mark("clinic"), store.records().height, store.renew().records
+    ('2024-05-01', 11, 11)
+    >>> store.release().waiting, store.audit().exposed, store.check().passed
+    ({'insertions': 0, 'deletions': 1, 'updates': 0}, False, True)
+    >>> [row["kind"] for row in store.batches()][:3], [row["release"] for row in store.history()]
+    (['creation', 'batch', 'batch'], [1, 2])
+    >>> store.export(1, tempfile.mkdtemp() + "/first.csv").name
+    'first.csv'
+    >>> store.close()
+    >>> shoal.Store.open(url).records().height
+    11
+    """
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database, self.settings = database, settings
@@ -163,7 +197,11 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, patience: float = PATIENCE) -> Store:
-        """A store that is there; one of an older layout is brought to the present one."""
+        """A store that is there; one of an older layout is brought to the present one.
+
+        `url` is the database, as for `create`; `patience` the seconds to wait for one that others write to (30.0 by
+        default). Returns the store.
+        """
         database = Database(url, patience)
         database.require_file()
         with database.reading() as connection:
@@ -189,19 +227,33 @@ class Store:
         self.close()
 
     def insert(self, source: Any, *, batch: str | None = None) -> Applied:
-        """New records, from a frame or a file; their keys must not be in the store."""
+        """New records; their keys must not be in the store.
+
+        - `source`: a frame or a file with the key and all columns.
+        - `batch`: a name of your own for the batch, which is then never applied twice.
+
+        Returns what it did.
+        """
         return self.apply(insert=source, batch=batch)
 
     def update(self, source: Any, *, batch: str | None = None) -> Applied:
-        """New values of records that are in the store, from a frame or a file with all columns."""
+        """New values of records that are in the store: `source` is a frame or a file with all columns, `batch` as for
+        `insert`.
+
+        Returns what it did.
+        """
         return self.apply(update=source, batch=batch)
 
     def delete(self, keys: Any, *, batch: str | None = None) -> Applied:
-        """Remove records by their keys: a list, or a frame or file with the key column."""
+        """Remove records by their `keys`: a list, or a frame or file with the key column; `batch` as for `insert`.
+        Returns what it did.
+        """
         return self.apply(delete=keys, batch=batch)
 
     def upsert(self, source: Any, *, batch: str | None = None) -> Applied:
-        """Records whose keys are known are updated, the others are inserted."""
+        """Records of `source` whose keys are known are updated, the others are inserted; `batch` as for `insert`.
+        Returns what it did.
+        """
         return self.apply(upsert=source, batch=batch)
 
     def apply(
@@ -214,7 +266,14 @@ class Store:
         batch: str | None = None,
         mark: tuple[str, str] | None = None,
     ) -> Applied:
-        """Insertions, updates and deletions as one batch: all of it or nothing. `mark` is how far a feed was read."""
+        """Several changes as one batch: all of it or nothing.
+
+        - `insert`, `update`, `delete`, `upsert`: as the methods of that name take them; at least one.
+        - `batch`: a name of your own for the batch, which is then never applied twice.
+        - `mark`: a feed and how far it was read, kept with the batch (`Store.mark`).
+
+        Returns what it did.
+        """
         if insert is None and update is None and delete is None and upsert is None:
             raise InputError("The batch is empty; give records to insert or update, or keys to delete.")
         types = self._types()
@@ -245,7 +304,10 @@ class Store:
         return applied
 
     def renew(self, *, progress: Progress | None = None) -> Applied:
-        """Anonymize the whole table anew and go on from there. The store is not held meanwhile; a change in it starts it over."""
+        """Anonymize the whole table anew and go on from there; `progress` as for `shoal.anonymize`.
+
+        The store is not held meanwhile; a change in it starts it over. Returns what it did.
+        """
         for _ in range(5):
             with self._database.reading() as connection:
                 state = read_state(connection)
@@ -273,7 +335,14 @@ class Store:
     ) -> Published:
         """The next release: guarded, masked, verified, audited against all earlier ones, written and remembered.
 
-        It is refused when comparing it with the earlier ones would expose somebody, unless `allow_exposure`.
+        - `path`: the file, if one is wanted; its manifest lies beside it.
+        - `guard`, `m`: others than the store's own, for this release.
+        - `allow_exposure`: release although comparing with the earlier ones would expose somebody; False by default,
+          and then it is refused.
+        - `force`: whether a file that is there may be replaced; False by default.
+        - `progress`: as for `shoal.anonymize`.
+
+        Returns the release, what waits for a later one, and the audit.
         """
         from shoal.evolve.store.publish import publish
 
@@ -283,7 +352,9 @@ class Store:
         return publish(self._database, settings, path, allow_exposure=allow_exposure, force=force, progress=progress)
 
     def export(self, number: int, path: str | Path, *, force: bool = False) -> Path:
-        """Write an earlier release again."""
+        """Write an earlier release again: its `number`, the `path` of the file, and with `force` over one that is
+        there. Returns the path.
+        """
         from shoal.evolve.store.publish import export
 
         return export(self._database, number, path, force=force)
@@ -332,7 +403,7 @@ class Store:
             return list(connection.execute(sa.select(tables.records.c.key).order_by(tables.records.c.number)).scalars())
 
     def mark(self, feed: str) -> str | None:
-        """How far a feed has been read."""
+        """Returns how far a `feed` has been read, as the last batch of it said; None for one that is not known."""
         with self._database.reading() as connection:
             found = mark_of(connection, (feed, ""))
         return None if found is None else found[1]
