@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.errors import InputError, VerificationError
+from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.policy import Policy
 from shoal.schema import Schema, read_schema
-from shoal.verifier import derive_classes, verify
+from shoal.verifier import assumed_roles, derive_classes, verify
 
 SCHEMA: Schema = read_schema(
     {"age": {"role": "quasi"}, "zip": {"role": "quasi"}, "ill": {"role": "sensitive"}, "name": {"role": "identifier"}}
@@ -78,3 +78,37 @@ def test_interval_columns_are_read_as_one_quasi_identifier() -> None:
         age_min=pl.Series([20, 20, 20, 40, 40]), age_max=pl.Series([29, 29, 29, 40, 40])
     )
     assert verify(masked, two_and_two(), SCHEMA).classes == 2
+
+
+def test_a_policy_holds_as_written_and_as_read() -> None:
+    ill = ["flu"] * 5 + ["HIV"] + ["flu", "HIV"] * 3
+    ages = ["34"] * 5 + ["34.0"] + ["[30, 39]"] * 6
+    masked = pl.DataFrame({"age": ages, "zip": ["41***"] * 12, "ill": ill})
+    schema = read_schema({**{name: {"role": "quasi"} for name in ("age", "zip")}, "ill": {"role": "sensitive"}})
+    policy = Policy((shoal.AlphaK(0.5),))
+    found = verify(masked, policy, schema)
+    assert [violation.way for violation in found.violations] == ["as written", "as written", "as read"]
+    assert "several ways ('34' and '34.0')" in found.notes[0]
+
+
+def test_cells_of_a_file_are_what_a_reader_sees() -> None:
+    masked = pl.DataFrame({"age": [34] * 4, "zip": ["41***"] * 4, "ill": ["flu", "cold"] * 2})
+    cells = masked.with_columns(age=pl.Series(["34", "34", "34", "34.0"]))
+    assert verify(masked, two_and_two(), SCHEMA).passed
+    found = verify(masked, two_and_two(), SCHEMA, cells=cells)
+    assert (found.smallest, found.passed) == (1, False)
+
+
+def test_undeclared_columns_are_refused() -> None:
+    for name in ("Name", "age_min", "name_min", "ssn", "\ufeffage"):
+        with pytest.raises(ConfigError, match="has no role"):
+            verify(GOOD.with_columns(pl.lit("x").alias(name)), two_and_two(), SCHEMA)
+
+
+def test_without_a_configuration_every_column_has_a_role_and_a_reason() -> None:
+    masked = GOOD.with_columns(patient_id=pl.Series(range(5)), height_min=pl.lit(1), height_max=pl.lit(2))
+    roles = {column.name: (column.role, column.why) for column in assumed_roles(masked)}
+    assert roles["age"][0] == roles["zip"][0] == "quasi"
+    assert "generalized" in roles["age"][1]
+    assert "intervals of height" in roles["height_min"][1]
+    assert list(roles) == masked.columns and all(why for _, why in roles.values())

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from zlib import crc32
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from shoal import taxonomy_build as build
 from shoal.errors import ConfigError, InputError, InternalError
-from shoal.schema import Attribute, Schema
+from shoal.schema import Attribute, Schema, TaxonomySource
+from shoal.spelling import alike, means_missing
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy_build import number_label
 
 # Beyond this, neighbouring whole numbers share one float.
 EXACT_INTEGER = 2**53
+
+# Labels are clustered by the pairs of letters in them, counted in so many buckets; none is rarer than another.
+BUCKETS, ALIKE = 256, 1000
 
 
 def typed(series: pl.Series, attribute: Attribute) -> tuple[pl.Series, str]:
@@ -96,6 +105,71 @@ def unknown_value(name: str, value: str, count: int, what: str, more: int = 0) -
     )
 
 
+@dataclass(frozen=True)
+class Told:
+    """The values of a sensitive attribute as a reader tells them apart."""
+
+    labels: tuple[str, ...]
+    """One a value: its most frequent spelling, most frequent first; of an ordered attribute all that are declared."""
+    code_of: Mapping[str, int]
+    """The position of every spelling in `labels`, -1 for those that mean missing."""
+
+    @property
+    def joined(self) -> list[list[str]]:
+        """Values with more than one spelling, all of them."""
+        groups: dict[int, list[str]] = {}
+        for text, code in self.code_of.items():
+            if code >= 0:
+                groups.setdefault(code, []).append(text)
+        return [texts for texts in groups.values() if len(texts) > 1]
+
+    @property
+    def blank(self) -> list[str]:
+        """Spellings of missing."""
+        return [text for text, code in self.code_of.items() if code < 0]
+
+
+def told_apart(series: pl.Series, name: str, attribute: Attribute, known: Collection[str] = ()) -> Told:
+    """The values of a column of texts: those that a reader takes for one are one, and spellings of missing are none.
+
+    Declared values (an order, categories, or `known` from a taxonomy that was not made of the values) are told apart as they
+    are declared, whatever they look like, and others are refused: a misspelt value would add to diversity and to nothing else.
+    """
+    texts = by_count(series)
+    declared, what = _declared(attribute, known)
+    if not what:
+        groups = alike(texts)
+        code_of = dict.fromkeys(texts, -1)
+        for code, group in enumerate(groups):
+            code_of.update({texts[row]: code for row in group})
+        return Told(tuple(texts[group[0]] for group in groups), code_of)
+    blank = dict(zip(texts, means_missing(texts), strict=True))
+    strange = [text for text in texts if text not in declared and not blank[text]]
+    if strange:
+        count = int((series == strange[0]).sum())
+        raise InputError(unknown_value(name, strange[0], count, what, len(strange) - 1))
+    labels = list(attribute.order) if attribute.order is not None else [text for text in texts if text in declared]
+    place = {label: code for code, label in enumerate(labels)}
+    return Told(tuple(labels), {text: place.get(text, -1) for text in texts})
+
+
+def _declared(attribute: Attribute, known: Collection[str]) -> tuple[Collection[str], str]:
+    if attribute.order is not None:
+        return attribute.order, "order"
+    if known:
+        return known, "taxonomy"
+    if attribute.categories is not None:
+        return {value for values in attribute.categories.values() for value in values}, "list of categories"
+    return (), ""
+
+
+def is_named(source: Taxonomy | TaxonomySource | str | None) -> bool:
+    """Whether a taxonomy is there without the table: given, or in a file, and not made from the values."""
+    if isinstance(source, TaxonomySource):
+        return source.parents is not None or source.rows is not None
+    return isinstance(source, Taxonomy) or (isinstance(source, str) and source != "auto")
+
+
 def by_count(series: pl.Series) -> list[str]:
     counted = series.drop_nulls().value_counts(name="records").sort("records", series.name, descending=[True, False])
     return [str(label) for label in counted[series.name]]
@@ -149,6 +223,38 @@ def declared_taxonomy(table: pl.DataFrame, series: pl.Series, kind: str, name: s
     if source.edges is not None:
         return build.from_intervals(values, edges=source.edges, name=name)
     return build.from_intervals(values, widths=source.intervals or [], name=name)
+
+
+def sensitive_taxonomy(labels: Sequence[str], kind: str, name: str, schema: Schema) -> Taxonomy | None:
+    """The taxonomy of a sensitive attribute, from its configuration and its distinct values alone, or None.
+
+    Sensitive values are published as they are, so whoever has the masked table makes the same taxonomy of it. An automatic
+    one may look neither at other columns, which are masked, nor at frequencies, which change when records are left out.
+    """
+    source = schema.attributes[name].taxonomy
+    if source is None:
+        return None
+    values = pl.Series(name, sorted(labels), dtype=pl.String)
+    if kind != "category":
+        values = values.str.to_date("%Y-%m-%d") if kind == "date" else values.cast(pl.Float64)
+    if not len(values) and not is_named(source):
+        return None
+    if source != "auto" or kind == "date":
+        return declared_taxonomy(values.to_frame(), values, kind, name, schema)
+    if kind == "number":
+        numbers = values.sort().to_numpy()
+        return build.auto_numbers(numbers, np.ones(len(numbers), dtype=np.int64), name)
+    return build.auto_categories(values.to_list(), _letters(values.to_list()), np.full(len(values), ALIKE), name)
+
+
+def _letters(labels: Sequence[str]) -> NDArray[np.float64]:
+    """Which pairs of letters a label has, as shares: values that are spelled alike, as codes of one chapter, are near."""
+    profile = np.zeros((len(labels), BUCKETS))
+    for row, label in enumerate(labels):
+        padded = f"^{label.casefold()}"
+        for pair in pairwise(padded):
+            profile[row, crc32("".join(pair).encode()) % BUCKETS] += 1
+    return np.asarray(profile / np.maximum(1, profile.sum(axis=1, keepdims=True)))
 
 
 def _labels(known: pl.Series, kind: str) -> list[str]:

@@ -15,7 +15,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.columns import by_count, code, declared_taxonomy, numbers_of, ranks, texts, typed, unknown_value
+from shoal.columns import (
+    by_count,
+    code,
+    declared_taxonomy,
+    is_named,
+    numbers_of,
+    ranks,
+    sensitive_taxonomy,
+    texts,
+    told_apart,
+    typed,
+    unknown_value,
+)
 from shoal.errors import ConfigError, InputError
 from shoal.io.frames import from_polars, to_polars
 from shoal.policy import Policy, Rules
@@ -328,30 +340,30 @@ def encode_sensitive(table: pl.DataFrame, name: str, schema: Schema) -> Sensitiv
     """Codes of one sensitive attribute: numbers ascending, ordered labels as declared, others by frequency."""
     attribute = schema.attributes[name]
     series, kind = typed(table[name], attribute)
-    numbers = None
-    if attribute.order is not None:
-        labels = list(attribute.order)
-        codes = code(series, labels, name, "order", missing=-1)
-    elif kind == "category":
-        labels = by_count(series)
-        codes = code(series, labels, name, "column", missing=-1)
+    numbers = taxonomy = None
+    if kind == "category":
+        if is_named(attribute.taxonomy):
+            taxonomy = sensitive_taxonomy([], kind, name, schema)
+        told = told_apart(series, name, attribute, taxonomy.leaf_codes if taxonomy else ())
+        labels = told.labels
+        spellings = code(series, list(told.code_of), name, "column")
+        codes = np.array([*told.code_of.values(), -1], dtype=np.int32)[spellings]
     else:
         ranked, numbers = ranks(numbers_of(series))
         codes = np.where(ranked == len(numbers), np.int32(-1), ranked).astype(np.int32)
         whole = Interval(numbers, 0.0, is_date=kind == "date")
-        labels = [whole.text(i) for i in range(len(numbers))]
-    taxonomy = None
-    if attribute.taxonomy is not None:
-        taxonomy = declared_taxonomy(table, series, kind, name, schema)
-        known = taxonomy.leaf_codes
-        for label in labels:
-            if label not in known:
-                count = int(np.count_nonzero(codes == labels.index(label)))
+        labels = tuple(whole.text(i) for i in range(len(numbers)))
+    if taxonomy is None:
+        taxonomy = sensitive_taxonomy(labels, kind, name, schema)
+    if taxonomy is not None:
+        for position, label in enumerate(labels):
+            if label not in taxonomy.leaf_codes:
+                count = int(np.count_nonzero(codes == position))
                 raise InputError(unknown_value(name, label, count, "taxonomy"))
     return Sensitive(
         name=name,
         codes=codes,
-        labels=tuple(labels),
+        labels=labels,
         numbers=numbers,
         ordered=numbers is not None or attribute.order is not None,
         taxonomy=taxonomy,

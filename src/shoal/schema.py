@@ -166,7 +166,7 @@ class Config(_Strict):
 @dataclass(frozen=True)
 class Schema:
     """The declared columns: `attributes` by name, and `folder`, where relative taxonomy files are looked for (the
-    current one by default).
+    current one by default); `missing` are the texts that mean missing.
 
     >>> import shoal
     >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "*": shoal.Attribute(role="other")})
@@ -176,6 +176,7 @@ class Schema:
 
     attributes: Mapping[str, Attribute]
     folder: Path = field(default_factory=Path)
+    missing: tuple[str, ...] = ("", "?")
 
     def named(self, role: Role) -> list[str]:
         """Returns the columns with a `role`, in the order they are declared."""
@@ -197,7 +198,15 @@ class Schema:
         for name in self.attributes:
             if name != "*" and name not in columns:
                 raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}")
-        undeclared = [name for name in columns if name not in self.attributes]
+        rest = self.rest([name for name in columns if name not in self.attributes])
+        found = {name: self.attributes.get(name, rest) for name in columns}
+        return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder, self.missing)
+
+    def rest(self, undeclared: list[str]) -> Attribute | None:
+        """What `"*"` says about columns that are not declared by name; an error where it says nothing, or should not.
+
+        A column called `Name` beside a declared `name` is hardly one of "all others": whoever looks takes it for that one.
+        """
         rest = self.attributes.get("*")
         if undeclared and rest is None:
             raise ConfigError(
@@ -206,8 +215,18 @@ class Schema:
                 + f"; declare [attributes.{_key(undeclared[0])}] with a role of {', '.join(ROLES)}, "
                 + 'or [attributes."*"] for all others.'
             )
-        found = {name: self.attributes.get(name, rest) for name in columns}
-        return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder)
+        if undeclared:
+            from shoal.spelling import alike
+
+            declared = [name for name in self.attributes if name != "*"]
+            names = [*declared, *undeclared]
+            for group in alike(names):
+                if group[0] < len(declared) <= group[-1]:
+                    raise ConfigError(
+                        f"Column '{names[group[-1]]}' is spelled like the declared column '{names[group[0]]}'; rename it, "
+                        f"or declare [attributes.{_key(names[group[-1]])}] with a role of its own."
+                    )
+        return rest
 
     def taxonomy_file(self, name: str, reference: str) -> Taxonomy:
         r"""Read the taxonomy file that `reference` names, from the schema's folder.
@@ -242,7 +261,7 @@ class Configuration:
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return Schema(self.config.attributes, self.folder)
+        return Schema(self.config.attributes, self.folder, tuple(self.config.source.missing))
 
 
 def read_config(path: str | Path) -> Configuration:

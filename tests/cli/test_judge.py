@@ -80,6 +80,22 @@ def test_verify_with_a_policy_says_both(folder: Path) -> None:
     assert "How strong it is by every model" in shown
 
 
+def test_verify_without_a_configuration_says_what_it_assumes(folder: Path) -> None:
+    (folder / "shoal.toml").unlink()
+    code, out, err = shoal(folder, "verify", "masked.csv", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert [(column["name"], column["role"]) for column in told["assumed"]] == [
+        ("age", "quasi"),
+        ("zip", "quasi"),
+        ("illness", "sensitive"),
+    ]
+    assert all(column["why"] for column in told["assumed"])
+    assert told["smallest"] == 2
+    code, shown, _ = shoal(folder, "verify", "masked.csv")
+    assert "roles as they look" in shown and "there is no policy to check" in shown
+
+
 def test_a_t_that_the_file_does_not_have_is_refused(folder: Path) -> None:
     claim = CONFIG + '\n[policy]\nk = 2\nt_closeness = { t = 0.4, distance = "equal" }\n'
     (folder / "claim.toml").write_text(claim)

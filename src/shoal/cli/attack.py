@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli.output import JSON, QUIET, Speaker
-from shoal.cli.verify import declared
+from shoal.cli.verify import published
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def attack(
             f"{uniqueness.sample:,} records are alone in their class; in a population of {uniqueness.population:,} about "
             f"{uniqueness.estimate:,.0f} persons would be ({uniqueness.model})."
         )
-    declared(asis, speaker)
+    published(asis, speaker)
     for note in notes:
         speaker.say(note)
     problems = exceeded(found, risks, limits)

@@ -24,11 +24,11 @@ def demo(
     """
     from shoal.datasets import TAXONOMIES, hospital, hospital_config, taxonomy_path
     from shoal.io.atomic import atomic_write_text
-    from shoal.io.files import read_table, write_table
+    from shoal.io.files import write_table
     from shoal.policy import Policy
     from shoal.release import manifest_path
     from shoal.schema import read_config
-    from shoal.verifier import masked_schema, verify
+    from shoal.verifier import verify_file
 
     speaker = Speaker(as_json, quiet)
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,8 +47,7 @@ def demo(
     speaker.table("What a reader sees", release.masked.columns, release.masked.head(5).rows())
     report(release, speaker)
 
-    table = read_table(masked, missing=configuration.config.source.missing)
-    verify(table, Policy.from_config(configuration.config.policy), masked_schema(configuration.schema, table)).require()
+    verify_file(masked, Policy.from_config(configuration.config.policy), configuration.schema).require()
     speaker.say(f"3. Read back from the file alone and verified. The evidence is in {manifest_path(masked)}")
     speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")
     speaker.result({"folder": str(folder), **release.manifest})

@@ -14,15 +14,22 @@ if TYPE_CHECKING:
     from shoal.declaration import Examination
     from shoal.verifier import Strength
 
+DEFAULT = Path("shoal.toml")
+
 
 def verify(
     masked: Path = typer.Argument(..., help="The masked file."),
-    config: Path = typer.Option("shoal.toml", "--config", "-c", help="Roles, and the policy if there is one."),
+    config: Path | None = typer.Option(
+        None, "--config", "-c", help="Roles, and the policy if there is one; shoal.toml where it is there."
+    ),
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Check a masked file against the policy, from its published values alone. Exit code 1 names the classes that fail.
+    """Check a masked file against the policy, from what is written in it alone. Exit code 1 names the classes that fail.
 
+    Classes are those a reader sees: 34, 34.0 and " 34" are three cells. Sensitive values that a reader takes for one (flu, Flu)
+    are one, spellings of missing are none, and columns that the configuration does not know are refused. Without a
+    configuration it says which role it takes each column to have, and why.
     It also says, with or without a policy, how strong the file is by every model: the largest k, p, l … and the
     smallest t, alpha, breach that hold.
 
@@ -30,39 +37,52 @@ def verify(
     """
     from shoal.declaration import examine as question
     from shoal.errors import VerificationError
-    from shoal.io.files import read_table
+    from shoal.io.written import read_written
     from shoal.policy import Policy
-    from shoal.schema import read_config
-    from shoal.verifier import audit, masked_schema
+    from shoal.schema import Schema, read_config
+    from shoal.verifier import assumed_roles, assumed_schema, audit, masked_schema
     from shoal.verifier import verify as examine
 
     speaker = Speaker(as_json, quiet)
-    configuration = read_config(config)
-    table = read_table(masked, missing=configuration.config.source.missing)
-    schema = masked_schema(configuration.schema, table)
-    policy = Policy.from_config(configuration.config.policy) if configuration.config.policy else None
-    found = examine(table, policy or Policy(()), schema)
-    told: dict[str, Any] = found.to_dict()
+    configuration = read_config(config or DEFAULT) if config is not None or DEFAULT.is_file() else None
+    declared = configuration.schema if configuration else Schema({})
+    written = read_written(masked, missing=declared.missing)
+    told: dict[str, Any] = {}
+    if configuration is None:
+        assumed = assumed_roles(written.table)
+        schema = assumed_schema(assumed)
+        told["assumed"] = [vars(column) for column in assumed]
+        rows = [[column.name, column.role, column.why] for column in assumed]
+        speaker.table("No configuration: roles as they look", ["column", "role", "why"], rows)
+    else:
+        schema = masked_schema(declared, written.table)
+    claimed = configuration.config.policy if configuration else {}
+    policy = Policy.from_config(claimed) if claimed else None
+    found = examine(written.table, policy or Policy(()), schema, cells=written.cells)
+    told |= found.to_dict()
     if policy is None:
-        told["passed"] = None
+        told["passed"] = None if not found.problems else False
         speaker.say(
             f"{found.records:,} records in {found.classes:,} classes of {found.smallest:,} to {found.largest:,}; "
-            "the configuration has no policy to check."
+            f"{'the configuration has' if configuration else 'there is'} no policy to check."
         )
     else:
         evidence(told, speaker)
-    strengths = audit(table, schema, policy)
+    for note in found.notes:
+        speaker.say(note)
+    strengths = audit(written.table, schema, policy, cells=written.cells)
     report(strengths, speaker)
-    asis = question(table, schema)
-    declared(asis, speaker)
+    asis = question(written.table, schema)
+    published(asis, speaker)
     speaker.result(
         {**told, "strongest": [strength.to_dict() for strength in strengths], "published_as_it_is": asis.to_dict()}
     )
     found.require()
-    asis.require(VerificationError)
+    if configuration is not None:
+        asis.require(VerificationError)
 
 
-def declared(found: Examination, speaker: Speaker) -> None:
+def published(found: Examination, speaker: Speaker) -> None:
     """What was found about the columns that are published as they are."""
     for finding in found.findings:
         speaker.say(f"{'!' if finding.refused else '·'} {finding}")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from shoal.errors import ConfigError, InputError
+from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.frames import apply_missing, check_names, select_columns
 from shoal.io.numbers import infer_numbers
 
@@ -26,6 +26,8 @@ DELIMITERS = ("\t", "|", ";", ",")
 _SPACES = " \t"
 _BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
+# A letter of two bytes in UTF-8, as it hardly ever stands in text of another encoding.
+_TWO_BYTES = re.compile(rb"[\xc3-\xdf][\x80-\xbf]")
 _CHUNK = 1 << 24
 _PIECE = 1 << 19  # what is made of a piece stays in the cache
 _BOMS = (
@@ -49,13 +51,7 @@ def parse_delimited(
 ) -> pl.DataFrame:
     """Parse the content of a delimited text file; `label` is how messages call it."""
     data = _as_clean_utf8(data, label, encoding)
-    if not data[:_CHUNK].strip() and not data.strip():
-        raise InputError(f"{label} is empty: it holds no header and no records.")
-    if delimiter is None:
-        delimiter = _detect_delimiter(data, header)
-    else:
-        check_delimiter(delimiter)
-    names, skip = _header(data, delimiter, header, label)
+    delimiter, names, skip = _shape(data, delimiter, header, label)
     frame = _parse_fast(data, delimiter, names, skip)
     if frame is None:
         frame = _parse_carefully(data, delimiter, names, skip, label, named=header is not None)
@@ -69,6 +65,48 @@ def parse_delimited(
     return infer_numbers(apply_missing(frame, missing), place)
 
 
+def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> pl.DataFrame:
+    """Every cell as it stands in the file after its quoting: text, with its spaces, and nothing taken for missing.
+
+    What programs would split differently is refused: a quote inside a value that has none around it, two encodings in
+    one file, a carriage return on its own.
+    """
+    marked = data.startswith(tuple(mark for mark, _ in _BOMS))
+    if not marked and _first_undecodable(data) is not None and _TWO_BYTES.search(data):
+        raise VerificationError(
+            f"{label} mixes UTF-8 with another encoding, so that one word can stand in it in two ways: save it as UTF-8."
+        )
+    data = _as_clean_utf8(data, label, None, returns=False)
+    delimiter, names, skip = _shape(data, delimiter, None, label)
+    frame = None
+    if data.count(b"\r") == data.count(b"\r\n"):
+        frame = _parse_fast(data, delimiter, names, skip, stripped=False)
+    if frame is None:
+        frame = _parse_exactly(_text_after(data, skip), delimiter, names, skip, label)
+    if frame.is_empty():
+        raise InputError(f"{label} has a header and no records: nothing is there to be read.")
+    return frame
+
+
+def values_of_texts(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> pl.DataFrame:
+    """What `parse_delimited` makes of the texts of `cells_as_written`: spaces off, missing null, numbers where all are."""
+    texts = pl.col(pl.String)
+    stripped = frame.with_columns(texts.str.strip_chars(_SPACES))
+    return infer_numbers(apply_missing(stripped, missing), lambda row: f"record {row + 1} of {label}")
+
+
+def _shape(data: bytes, delimiter: str | None, header: Sequence[str] | None, label: str) -> tuple[str, list[str], int]:
+    """The delimiter, the column names, and how many lines they take."""
+    if not data[:_CHUNK].strip() and not data.strip():
+        raise InputError(f"{label} is empty: it holds no header and no records.")
+    if delimiter is None:
+        delimiter = _detect_delimiter(data, header)
+    else:
+        check_delimiter(delimiter)
+    names, skip = _header(data, delimiter, header, label)
+    return delimiter, names, skip
+
+
 def check_delimiter(delimiter: str) -> None:
     """A delimiter is one plain character that cannot be mistaken for part of the values."""
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
@@ -77,8 +115,8 @@ def check_delimiter(delimiter: str) -> None:
         )
 
 
-def _as_clean_utf8(data: bytes, label: str, encoding: str | None) -> bytes:
-    """The content as UTF-8 without byte order mark, NUL bytes and stray carriage returns."""
+def _as_clean_utf8(data: bytes, label: str, encoding: str | None, *, returns: bool = True) -> bytes:
+    """The content as UTF-8 without byte order mark, NUL bytes and (`returns`) stray carriage returns."""
     removed = 0
     for mark, marked in _BOMS:
         if data.startswith(mark) and (encoding is None or _same_family(encoding, marked)):
@@ -93,7 +131,8 @@ def _as_clean_utf8(data: bytes, label: str, encoding: str | None) -> bytes:
             f"line {line} of {label} holds a NUL byte: remove it, "
             "or give the encoding if the file is UTF-16 (encoding = 'utf-16-le')."
         )
-    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+    # Without any newline, returns are the ends of lines; among newlines they may be part of a value.
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n") and (returns or b"\n" not in data):
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data
 
@@ -189,8 +228,10 @@ def _header(data: bytes, delimiter: str, header: Sequence[str] | None, label: st
         size *= 8
 
 
-def _parse_fast(data: bytes, delimiter: str, names: list[str], skip: int) -> pl.DataFrame | None:
-    """All values as stripped text, or None when anything about the file is out of the ordinary."""
+def _parse_fast(
+    data: bytes, delimiter: str, names: list[str], skip: int, *, stripped: bool = True
+) -> pl.DataFrame | None:
+    """All values as (stripped) text, or None when anything about the file is out of the ordinary."""
     start = _offset_of_line(data, skip)
     if data.endswith((b"\n\n", b"\n\r\n")):
         data = data.rstrip(b"\r\n")
@@ -214,7 +255,7 @@ def _parse_fast(data: bytes, delimiter: str, names: list[str], skip: int) -> pl.
     except pl.exceptions.PolarsError:
         return None
     frame = frame.rechunk()
-    return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded else frame
+    return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded and stripped else frame
 
 
 def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[bool, bool]:
@@ -271,19 +312,53 @@ def _parse_carefully(data: bytes, delimiter: str, names: list[str], skip: int, l
         for record in _records_of(_text_after(data, skip), delimiter, skip):
             line = record.last
             if len(record.fields) != len(names):
-                count = "1 column is" if len(names) == 1 else f"{len(names)} columns are"
-                raise InputError(
-                    f"line {record.line} of {label} holds {len(record.fields)} "
-                    f"value{'s'[: len(record.fields) != 1]} where {count} "
-                    f"{'named' if named else 'in the header'}: correct the line, "
-                    f"or put quotes around values that contain '{_visible(delimiter)}'."
-                )
+                raise _ragged(record.line, len(record.fields), len(names), delimiter, label, named)
             rows.append([field.strip(_SPACES) for field in record.fields])
     except csv.Error as error:
         raise InputError(
             f"line {line + 1} of {label} opens a quote that is not closed where its value ends ({error}): "
             "close it, or double the quotes that belong to a value."
         ) from None
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _ragged(line: int, found: int, wanted: int, delimiter: str, label: str, named: bool = False) -> InputError:
+    count = "1 column is" if wanted == 1 else f"{wanted} columns are"
+    return InputError(
+        f"line {line} of {label} holds {found} value{'s'[: found != 1]} where {count} "
+        f"{'named' if named else 'in the header'}: correct the line, "
+        f"or put quotes around values that contain '{_visible(delimiter)}'."
+    )
+
+
+def _parse_exactly(text: str, delimiter: str, names: list[str], skip: int, label: str) -> pl.DataFrame:
+    """Cell by cell, nothing forgiven but blank lines: a value is all within quotes or has none."""
+    cut = re.escape(delimiter)
+    cell = re.compile(rf'(?:"((?:[^"]|"")*)"|([^"{cut}\r\n]*))({cut}|\r\n|\n|\r|\Z)')
+    rows: list[list[str]] = []
+    fields: list[str] = []
+    at = begin = 0
+
+    def line() -> int:
+        return skip + 1 + text.count("\n", 0, begin)
+
+    while at < len(text) or fields:
+        found = cell.match(text, at)
+        if found is None:
+            raise VerificationError(
+                f"line {line()} of {label} holds a quote that does not begin or end a value, and programs read it "
+                "differently: put quotes around the whole value and double those inside."
+            )
+        quoted, plain, end = found.groups()
+        fields.append(plain if quoted is None else quoted.replace('""', '"'))
+        at = found.end()
+        if end == delimiter:
+            continue
+        if len(fields) != len(names) and (len(fields) > 1 or quoted is not None or plain.strip()):
+            raise _ragged(line(), len(fields), len(names), delimiter, label)
+        if len(fields) > 1 or quoted is not None or plain.strip():
+            rows.append(fields)
+        fields, begin = [], at
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 

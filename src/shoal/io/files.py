@@ -69,14 +69,14 @@ def read_table(
     [(21, 'A'), (None, 'B')]
     """
     path = Path(path)
-    kind, extension, packed = _kind_of(path, format)
+    kind, extension, packed = kind_of(path, format)
     label = f"'{path}'"
-    _check_readable(path, label)
+    check_readable(path, label)
     if kind == "text":
         if extension == ".tsv" and delimiter is None:
             delimiter = "\t"
-        data = _content(path, label, packed)
-        _check_is_text(data, label)
+        data = read_content(path, label, packed)
+        check_is_text(data, label)
         frame = parse_delimited(
             data,
             label,
@@ -88,13 +88,13 @@ def read_table(
         )
     else:
         if kind == "parquet":
-            frame = _guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
+            frame = guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
         elif kind == "arrow":
-            frame = _read_arrow(_content(path, label, packed), label)
+            frame = read_arrow(read_content(path, label, packed), label)
         elif kind == "jsonl":
-            frame = _read_jsonl(_content(path, label, packed), label)
+            frame = _read_jsonl(read_content(path, label, packed), label)
         else:
-            frame = _read_excel(path, label, sheet, header)
+            frame = read_excel(path, label, sheet, header)
         if header is not None and kind != "xlsx":
             raise ConfigError(f"{label} brings its own column names: header is only for text and Excel files.")
         check_names(frame.columns, label)
@@ -126,7 +126,7 @@ def write_table(frame: pl.DataFrame, path: str | Path, *, force: bool = False, d
 
 def check_writable_format(path: str | Path) -> None:
     """An error when no table can be written under this name, before any work is done for it."""
-    _kind_of(Path(path), None)
+    kind_of(Path(path), None)
 
 
 def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, delimiter: str | None = None) -> None:
@@ -146,7 +146,7 @@ def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, de
     >>> target.read_text()
     'age\n21\n'
     """
-    kind, extension, packed = _kind_of(Path(path), None)
+    kind, extension, packed = kind_of(Path(path), None)
     if delimiter is not None:
         check_delimiter(delimiter)
     if kind == "text":
@@ -169,7 +169,7 @@ def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, de
     temporary.write_bytes(gzip.compress(buffer.getbuffer(), compresslevel=6, mtime=0))
 
 
-def _kind_of(path: Path, format: str | None) -> tuple[str, str, bool]:
+def kind_of(path: Path, format: str | None) -> tuple[str, str, bool]:
     """The kind of file, its extension, and whether it is packed with gzip."""
     given = path.suffixes[-2:] if format is None else Path("x." + format.lstrip(".")).suffixes
     suffixes = [suffix.lower() for suffix in given]
@@ -187,7 +187,7 @@ def _kind_of(path: Path, format: str | None) -> tuple[str, str, bool]:
     return kind, extension[0], packed
 
 
-def _check_readable(path: Path, label: str) -> None:
+def check_readable(path: Path, label: str) -> None:
     try:
         if path.is_dir():
             raise InputError(f"{label} is a folder: give the name of a file inside it.")
@@ -201,7 +201,7 @@ def _check_readable(path: Path, label: str) -> None:
         _refuse(error, label)
 
 
-def _content(path: Path, label: str, packed: bool) -> bytes:
+def read_content(path: Path, label: str, packed: bool) -> bytes:
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if packed else data
@@ -216,7 +216,7 @@ def _refuse(error: OSError, label: str) -> NoReturn:
     raise InputError(f"{label} cannot be read: {reason}.") from error
 
 
-def _check_is_text(data: bytes, label: str) -> None:
+def check_is_text(data: bytes, label: str) -> None:
     for magic, kind in ((b"PK\x03\x04", ".xlsx or a zip archive"), (b"PAR1", ".parquet"), (b"ARROW1", ".arrow")):
         if data.startswith(magic):
             raise InputError(f"{label} is not text but {kind}: rename or unpack it.")
@@ -224,7 +224,7 @@ def _check_is_text(data: bytes, label: str) -> None:
         raise InputError(f"{label} is packed with gzip: rename it so that it ends in .gz.")
 
 
-def _guarded(read: Callable[[], pl.DataFrame], label: str, kind: str) -> pl.DataFrame:
+def guarded(read: Callable[[], pl.DataFrame], label: str, kind: str) -> pl.DataFrame:
     try:
         return read()
     except OSError as error:
@@ -234,14 +234,14 @@ def _guarded(read: Callable[[], pl.DataFrame], label: str, kind: str) -> pl.Data
         raise InputError(f"{label} is not a whole {kind} file ({reason}): make it again.") from error
 
 
-def _read_arrow(data: bytes, label: str) -> pl.DataFrame:
+def read_arrow(data: bytes, label: str) -> pl.DataFrame:
     def read() -> pl.DataFrame:
         # The file format begins with its name, the stream format does not.
         if data.startswith(b"ARROW1"):
             return pl.read_ipc(io.BytesIO(data))
         return pl.read_ipc_stream(io.BytesIO(data))
 
-    return _guarded(read, label, "Arrow")
+    return guarded(read, label, "Arrow")
 
 
 def _read_jsonl(data: bytes, label: str) -> pl.DataFrame:
@@ -275,7 +275,7 @@ def _read_jsonl_carefully(data: bytes, label: str) -> pl.DataFrame:
     return pl.DataFrame(rows, strict=False, infer_schema_length=None)
 
 
-def _read_excel(path: Path, label: str, sheet: str | int | None, header: Sequence[str] | None) -> pl.DataFrame:
+def read_excel(path: Path, label: str, sheet: str | int | None, header: Sequence[str] | None) -> pl.DataFrame:
     import fastexcel
 
     try:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.columns import declared_taxonomy, texts
+from shoal.columns import declared_taxonomy, is_named, texts
 from shoal.errors import ConfigError, InputError
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, MISSING_MEMBER, SUPPRESSED, Domain, Interval, Set, Space, States, Tree
@@ -189,7 +189,7 @@ def _common_axis(cells: Sequence[Cells], attribute: Attribute, schema: Schema) -
     """One attribute's domain made of all its cells, and the cells' states per table."""
     source = attribute.taxonomy
     name = cells[0].name
-    if _is_named(source):
+    if is_named(source):
         empty = pl.DataFrame({name: pl.Series([], dtype=pl.String)})
         tree = Tree(declared_taxonomy(empty, empty[name], "category", name, schema).with_missing(), has_missing=True)
         reader = _reader_of_nodes(tree.taxonomy)
@@ -405,13 +405,6 @@ def _refuse_missing(domain: Domain, column: Cells, suppressed: NDArray[np.bool_]
             f"Column '{column.name}' of the masked table has missing values ({int(missing.sum())} classes) and the "
             "original has none; write suppressed cells as *, or check that both tables belong together."
         )
-
-
-def _is_named(source: Taxonomy | TaxonomySource | str | None) -> bool:
-    """Whether the taxonomy is there without the original table."""
-    if isinstance(source, TaxonomySource):
-        return source.parents is not None or source.rows is not None
-    return isinstance(source, Taxonomy) or (isinstance(source, str) and source != "auto")
 
 
 def _guess(cells: Sequence[Cells], attribute: Attribute) -> str:

@@ -4,10 +4,11 @@ It shares no code with algorithms, kernels, partitions or recoding, and it is wh
 somebody else made. Suppressed records that stay in the table are a class like any other.
 """
 
-from shoal.verifier.classes import derive_classes, masked_schema, published_quasi
+from shoal.verifier.classes import derive_classes
 from shoal.verifier.evidence import Check, Evidence, Strength, Violation
-from shoal.verifier.examine import audit, verify
+from shoal.verifier.examine import audit, verify, verify_file
 from shoal.verifier.judging import judge
+from shoal.verifier.roles import assumed_roles, assumed_schema, masked_schema, published_quasi
 from shoal.verifier.sensitive import AuditedColumn, audited_column
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Evidence",
     "Strength",
     "Violation",
+    "assumed_roles",
+    "assumed_schema",
     "audit",
     "audited_column",
     "derive_classes",
@@ -23,4 +26,5 @@ __all__ = [
     "masked_schema",
     "published_quasi",
     "verify",
+    "verify_file",
 ]

@@ -1,68 +1,76 @@
-"""The classes that a masked table itself shows."""
+"""The classes that a masked table itself shows: as it is written, and as its values are read."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.errors import InputError, VerificationError, did_you_mean
 from shoal.schema import Schema
+from shoal.verifier.meaning import Reading, read_cells
+
+Ints = NDArray[np.int64]
+SHOWN = 4
 
 
-def published_quasi(masked: pl.DataFrame, schema: Schema) -> list[str]:
-    """The columns that carry the quasi-identifiers: `age`, or `age_min` and `age_max`.
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """A label per record, what each class publishes, and in which of the two ways it was looked at."""
 
-    `masked` is the published table, `schema` the declared columns. Returns names; raises where a column is missing, or
-    an identifier is still there.
+    labels: Ints
+    groups: pl.DataFrame
+    way: str
 
-    >>> import polars as pl, shoal
-    >>> from shoal.verifier import published_quasi
-    >>> masked = pl.DataFrame({"age_min": [20], "age_max": [29]})
-    >>> published_quasi(masked, shoal.Schema({"age": shoal.Attribute(role="quasi")}))
-    ['age_min', 'age_max']
+    @property
+    def sizes(self) -> Ints:
+        """Records of each class."""
+        return np.bincount(self.labels, minlength=self.groups.height).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The classes of a masked table, what should be said about its quasi-identifiers, and why they must be refused."""
+
+    ways: tuple[Classes, ...]
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def published_classes(cells: pl.DataFrame, quasi: Sequence[str], schema: Schema) -> Published:
+    """Classes from the cells as they are written; and once more from what they mean, where two spellings mean one thing.
+
+    `34`, `34.0` and ` 34` are three things to whoever looks at the file, and one to whoever computes with it. A policy has
+    to hold for both.
     """
-    found: list[str] = []
-    for name in schema.named("quasi"):
-        if name in masked.columns:
-            found.append(name)
-        elif f"{name}_min" in masked.columns and f"{name}_max" in masked.columns:
-            found += [f"{name}_min", f"{name}_max"]
-        else:
-            raise InputError(
-                f"The masked table has no column '{name}', which is a quasi-identifier; "
-                f"{did_you_mean(name, masked.columns)}"
-            )
-    for name in schema.named("sensitive"):
-        if name not in masked.columns:
-            raise InputError(f"The masked table has no column '{name}', which is a sensitive attribute.")
-    for name in schema.named("identifier"):
-        if name in masked.columns:
-            raise VerificationError(f"The masked table still has the identifier '{name}'; identifiers never leave.")
-    return found
+    written = Classes(*derive_classes(cells, list(quasi)), "as written")
+    notes: list[str] = []
+    problems: list[str] = []
+    meanings: list[pl.Series] = []
+    for column in quasi:
+        series = cells[column]
+        if series.dtype != pl.String:
+            continue
+        texts, which = _distinct(series)
+        reading = read_cells(texts, column, schema)
+        problems += [problem.told(column, which) for problem in reading.problems]
+        if reading.spellings:
+            notes.append(_spelled(column, reading))
+            keys = {key: i for i, key in enumerate(dict.fromkeys(reading.keys))}
+            numbered = np.array([keys[key] for key in reading.keys], dtype=np.uint32)
+            meanings.append(pl.Series(column, numbered[which]))
+    if not meanings:
+        return Published((written,), tuple(notes), tuple(problems))
+    labels, groups = derive_classes(cells.select(quasi).with_columns(meanings), list(quasi))
+    first = np.full(groups.height, len(labels), dtype=np.int64)
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    read = Classes(labels, cells.select(quasi)[first], "as read")
+    return Published((written, read), tuple(notes), tuple(problems))
 
 
-def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
-    """The `schema` as far as it concerns a `masked` table: identifiers are gone, undeclared columns are named by "*".
-
-    Returns a schema for `shoal.verify`.
-
-    >>> import polars as pl, shoal
-    >>> from shoal.verifier import masked_schema
-    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "*": shoal.Attribute(role="other")})
-    >>> list(masked_schema(schema, pl.DataFrame({"age": ["*"], "ward": [1]})).attributes)
-    ['age', 'ward']
-    """
-    rest = schema.attributes.get("*")
-    found = {name: attribute for name, attribute in schema.attributes.items() if name != "*"}
-    for name in masked.columns:
-        owner = name.removesuffix("_min").removesuffix("_max")
-        if name not in found and owner not in found and rest is not None:
-            found[name] = rest
-    return Schema(found, schema.folder)
-
-
-def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
+def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[Ints, pl.DataFrame]:
     """The classes that a `masked` table shows: records with equal values in the columns `quasi`. Missing is a value.
 
     Returns a label per row and the distinct published values, in order of first appearance.
@@ -80,3 +88,17 @@ def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[NDArray[np.i
     begins = first == np.arange(len(first))
     labels = np.cumsum(begins)[first] - 1
     return labels.astype(np.int64, copy=False), keys.filter(pl.Series(begins))
+
+
+def _distinct(series: pl.Series) -> tuple[list[str | None], NDArray[np.int64]]:
+    """The distinct texts of a column, in order of first appearance, and which one each record has."""
+    labels, groups = derive_classes(series.to_frame(), [series.name])
+    return groups.to_series().to_list(), labels
+
+
+def _spelled(column: str, reading: Reading) -> str:
+    shown = "; ".join(
+        " and ".join("missing" if text is None else repr(text) for text in texts[:SHOWN])
+        for texts in reading.spellings[:SHOWN]
+    )
+    return f"Column '{column}' writes one value in several ways ({shown}): whoever looks at the file tells them apart."

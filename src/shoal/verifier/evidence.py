@@ -30,6 +30,8 @@ class Violation:
     published: dict[str, Any]
     size: int
     deficit: float
+    way: str = "as written"
+    """Whether the class is one of the cells as they are written, or as they are read."""
 
     def __str__(self) -> str:
         values = ", ".join(
@@ -38,7 +40,8 @@ class Violation:
         records = "record" if self.size == 1 else "records"
         starred = all(value == STARS for value in self.published.values())
         what = "the class of suppressed records" if starred else "class"
-        return f"{what} ({values}) with {self.size} {records} fails {self.rule} by {self.deficit:.6g}"
+        way = "" if self.way == "as written" else f", {self.way},"
+        return f"{what} ({values}) with {self.size} {records}{way} fails {self.rule} by {self.deficit:.6g}"
 
 
 @dataclass(frozen=True)
@@ -89,21 +92,26 @@ class Evidence:
     largest: int
     checks: tuple[Check, ...]
     violations: tuple[Violation, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    """What a reader should know: values with several spellings, spellings of missing."""
+    problems: tuple[str, ...] = ()
+    """What nobody can vouch for: cells that the configuration does not know."""
 
     @property
     def passed(self) -> bool:
-        """Whether the table satisfies the policy."""
-        return all(check.holds for check in self.checks)
+        """Whether the table satisfies the policy, and holds nothing that its configuration does not know."""
+        return all(check.holds for check in self.checks) and not self.problems
 
     def require(self) -> Evidence:
         """Itself, or a `VerificationError` that names the classes that fail."""
         if self.passed:
             return self
+        told = []
         failing = sum(check.failing for check in self.checks)
-        first = "; ".join(str(violation) for violation in self.violations[:SHOWN])
-        raise VerificationError(
-            f"The table does not satisfy its policy: {failing} failing classes, among them {first}."
-        )
+        if failing:
+            first = "; ".join(str(violation) for violation in self.violations[:SHOWN])
+            told.append(f"The table does not satisfy its policy: {failing} failing classes, among them {first}.")
+        raise VerificationError(" ".join([*told, *self.problems[:SHOWN]]))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -117,6 +125,8 @@ class Evidence:
                 {**vars(check), "strongest": _or_none(check.strongest), "holds": check.holds} for check in self.checks
             ],
             "violations": [vars(violation) for violation in self.violations],
+            "notes": list(self.notes),
+            "problems": list(self.problems),
         }
 
 

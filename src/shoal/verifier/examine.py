@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InputError
+from shoal.io.written import read_written
 from shoal.models import MODELS, Model, Rule
 from shoal.policy import Policy
 from shoal.schema import Schema
 from shoal.transform import require_transformed
-from shoal.verifier.classes import derive_classes, published_quasi
+from shoal.verifier.classes import Classes, Published, published_classes
 from shoal.verifier.evidence import SHOWN, Check, Evidence, Strength, Violation
 from shoal.verifier.judging import judge
+from shoal.verifier.roles import masked_schema, published_quasi
 from shoal.verifier.sensitive import AuditedColumn, audited_column
 
-Ints = NDArray[np.int64]
 
-
-def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
+def verify(masked: pl.DataFrame, policy: Policy, schema: Schema, *, cells: pl.DataFrame | None = None) -> Evidence:
     """Group a masked table by its published quasi-identifiers and test every class. It trusts nothing but the table.
 
     - `masked`: the table as it is published, whoever made it.
     - `policy`: what every class has to satisfy.
-    - `schema`: who each column is, as for the original (`shoal.verifier.masked_schema` leaves out what was not published).
+    - `schema`: who each column is, as for the original; columns that it does not know are refused.
+    - `cells`: the same table as it is written in its file (`shoal.io.written`); by default the frame is what a reader sees.
 
-    Returns the evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
+    Where two spellings mean the same, the policy has to hold both for what is written and for what it means. Returns the
+    evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
 
     >>> import polars as pl, shoal
     >>> masked = pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"], "illness": ["flu", "cold", "flu"]})
@@ -42,11 +45,51 @@ def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
     class (age = [30, 39]) with 1 record fails k_anonymity(k = 2) by 1
     """
     require_transformed(masked, schema)
-    labels, groups, columns = _opened(masked, schema, policy)
-    rules = policy.bind(columns, masked.height).rules
-    sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)
-    strongest, deficits = judge(rules, labels, sizes, columns)
-    checks, violations = [], []
+    opened = _opened(masked, schema, policy, cells)
+    rules = policy.bind(opened.columns, masked.height).rules
+    found = [_judged(rules, way, opened.columns) for way in opened.classes.ways]
+    checks = tuple(_weaker(same) for same in zip(*(checks for checks, _ in found), strict=True))
+    written = opened.classes.ways[0]
+    return Evidence(
+        records=masked.height,
+        classes=written.groups.height,
+        smallest=int(written.sizes.min()),
+        largest=int(written.sizes.max()),
+        checks=checks,
+        violations=tuple(violation for _, violations in found for violation in violations),
+        notes=opened.classes.notes + tuple(note for column in opened.columns for note in _told(column)),
+        problems=opened.classes.problems,
+    )
+
+
+def verify_file(path: str | Path, policy: Policy, schema: Schema, *, format: str | None = None) -> Evidence:
+    r"""Verify a file as it lies there: what `shoal verify` does, and what every release passes before it gets its name.
+
+    - `path`: a masked file of any format that `shoal.io.read_table` reads; `format` (an extension) overrides the path's.
+    - `policy`, `schema`: as for `verify`.
+
+    Returns the evidence. Raises `VerificationError` for a file that holds more than its table, or that programs read
+    differently.
+
+    >>> import shoal, tempfile
+    >>> from pathlib import Path
+    >>> from shoal.verifier import verify_file
+    >>> path = Path(tempfile.mkdtemp()) / "masked.csv"
+    >>> _ = path.write_text("age\n34\n34\n34.0\n")
+    >>> policy, schema = shoal.Policy((shoal.KAnonymity(2),)), shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    >>> verify_file(path, policy, schema).notes
+    ("Column 'age' writes one value in several ways ('34' and '34.0'): whoever looks at the file tells them apart.",)
+    """
+    written = read_written(path, missing=schema.missing, format=format)
+    return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells)
+
+
+def _judged(rules: Sequence[Rule], way: Classes, columns: list[AuditedColumn]) -> tuple[list[Check], list[Violation]]:
+    """Every rule on the classes of one way to look at the table."""
+    sizes = way.sizes
+    strongest, deficits = judge(rules, way.labels, sizes, columns)
+    checks: list[Check] = []
+    violations: list[Violation] = []
     for rule, best, row in zip(rules, strongest, deficits, strict=True):
         failing = np.flatnonzero(row > 0)
         main = rule.model.main
@@ -54,22 +97,38 @@ def verify(masked: pl.DataFrame, policy: Policy, schema: Schema) -> Evidence:
         checks.append(Check(str(rule), rule.model.name, rule.attribute, main, required, best, len(failing)))
         worst = failing[np.argsort(-row[failing], kind="stable")][: 10 * SHOWN]
         violations += [
-            Violation(str(rule), groups.row(int(c), named=True), int(sizes[c]), float(row[c])) for c in worst
+            Violation(str(rule), way.groups.row(int(c), named=True), int(sizes[c]), float(row[c]), way.way)
+            for c in worst
         ]
-    return Evidence(
-        records=masked.height,
-        classes=groups.height,
-        smallest=int(sizes.min()),
-        largest=int(sizes.max()),
-        checks=tuple(checks),
-        violations=tuple(violations),
-    )
+    return checks, violations
 
 
-def audit(masked: pl.DataFrame, schema: Schema, policy: Policy | None = None) -> list[Strength]:
+def _weaker(checks: Sequence[Check]) -> Check:
+    """What holds in both ways to look at a table: the weaker parameter, and all classes that fail in either."""
+    smaller = MODELS[checks[0].model].smaller_is_stronger
+    strongest = [check.strongest for check in checks]
+    best = float("nan") if np.isnan(strongest).any() else max(strongest) if smaller else min(strongest)
+    return replace(checks[0], strongest=best, failing=max(check.failing for check in checks))
+
+
+def _told(column: AuditedColumn) -> Iterator[str]:
+    """What was counted as one value, and what as none."""
+    for spellings in column.joined[:SHOWN]:
+        shown = ", ".join(repr(text) for text in spellings[:SHOWN])
+        yield f"Column '{column.name}': {shown} are counted as one value; a reader takes them for the same."
+    if len(column.joined) > SHOWN:
+        yield f"Column '{column.name}': {len(column.joined) - SHOWN} more values have several spellings."
+    if column.blank:
+        shown = ", ".join(repr(text) for text in column.blank[:SHOWN])
+        yield f"Column '{column.name}': {shown} say that there is no value, and are not counted as one."
+
+
+def audit(
+    masked: pl.DataFrame, schema: Schema, policy: Policy | None = None, *, cells: pl.DataFrame | None = None
+) -> list[Strength]:
     """Judge a masked table by every model there is, for every sensitive attribute that the model applies to.
 
-    - `masked`, `schema`: the table as it is published, and who each column is.
+    - `masked`, `schema`, `cells`: the table as it is published, who each column is, and how it is written, as for `verify`.
     - `policy`: where further parameters come from, for the models it names; a model's own examples serve for the others.
 
     A model with several forms is tried in each. Models that need what the schema does not declare (an order, a
@@ -81,8 +140,8 @@ def audit(masked: pl.DataFrame, schema: Schema, policy: Policy | None = None) ->
     >>> {found.model: found.strongest for found in shoal.audit(masked, schema)}["alpha_k"]
     0.5
     """
-    labels, groups, columns = _opened(masked, schema, policy)
-    sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)
+    opened = _opened(masked, schema, policy, cells)
+    columns, written = opened.columns, opened.classes.ways[0]
     rules: list[Rule] = []
     for model in _probes(policy):
         for column in columns if model.per_attribute else [None]:
@@ -95,7 +154,7 @@ def audit(masked: pl.DataFrame, schema: Schema, policy: Policy | None = None) ->
                     rules.append(model.bind(column, masked.height))
                 except ConfigError:
                     continue
-    strongest, _ = judge(rules, labels, sizes, columns)
+    strongest, _ = judge(rules, written.labels, written.sizes, columns)
     found = []
     for rule, best in zip(rules, strongest, strict=True):
         settings = {key: value for key, value in rule.model.parameters().items() if key not in _unfixed(rule.model)}
@@ -129,17 +188,22 @@ def _unfixed(model: Model) -> tuple[str, str]:
     return model.main, "attribute"
 
 
-def _opened(
-    masked: pl.DataFrame, schema: Schema, policy: Policy | None
-) -> tuple[Ints, pl.DataFrame, list[AuditedColumn]]:
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    classes: Published
+    columns: list[AuditedColumn]
+
+
+def _opened(masked: pl.DataFrame, schema: Schema, policy: Policy | None, cells: pl.DataFrame | None) -> _Opened:
+    schema = masked_schema(schema, masked)
     quasi = published_quasi(masked, schema)
     if masked.height == 0:
         raise InputError("The masked table has no records.")
-    labels, groups = derive_classes(masked, quasi)
+    classes = published_classes(masked if cells is None else cells, quasi, schema)
     columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
     for model in policy.models if policy is not None else ():
         guard, wanted = getattr(model, "guard", None), getattr(model, "attribute", None)
         if isinstance(guard, str) and guard in masked.columns:
             nodes = np.array(masked[guard].cast(pl.String).to_list(), dtype=object)
             columns = [replace(c, guards=nodes) if wanted in (None, c.name) else c for c in columns]
-    return labels, groups, columns
+    return _Opened(classes, columns)

@@ -1,4 +1,4 @@
-"""Sensitive attributes as the masked table shows them."""
+"""Sensitive attributes as the masked table shows them: what a reader takes for one value is one value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.columns import declared_taxonomy, texts, typed
+from shoal.columns import is_named, sensitive_taxonomy, texts, told_apart, typed
 from shoal.errors import InputError
 from shoal.schema import Schema
 from shoal.taxonomy import Taxonomy
@@ -38,6 +38,10 @@ class AuditedColumn:
     protect: tuple[str, ...]
     categories: tuple[tuple[str, tuple[str, ...]], ...]
     guards: NDArray[np.object_] | None = None
+    joined: tuple[tuple[str, ...], ...] = ()
+    """Values that have several spellings, and are counted as one."""
+    blank: tuple[str, ...] = ()
+    """Spellings of missing, which are no value."""
 
 
 def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedColumn:
@@ -47,35 +51,58 @@ def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedCo
     >>> from shoal.verifier import audited_column
     >>> schema = shoal.Schema({"illness": shoal.Attribute(role="sensitive")})
     >>> audited_column(pl.DataFrame({"illness": ["flu", "cold", "flu"]}), "illness", schema).labels
-    ('cold', 'flu')
+    ('flu', 'cold')
     """
     attribute = schema.attributes[name]
     series, kind = typed(masked[name], attribute)
-    numbers = None
-    if attribute.order is not None:
-        labels = list(attribute.order)
-    elif kind == "category":
-        labels = sorted(str(value) for value in series.drop_nulls().unique())
+    numbers = taxonomy = None
+    joined: list[list[str]] = []
+    blank: list[str] = []
+    if kind == "category":
+        if is_named(attribute.taxonomy):
+            taxonomy = sensitive_taxonomy([], kind, name, schema)
+        told = told_apart(series, name, attribute, taxonomy.labels if taxonomy else ())
+        labels, code_of, joined, blank = told.labels, told.code_of, told.joined, told.blank
     else:
         distinct = series.drop_nulls().unique().sort()
         numbers = distinct.cast(pl.Int32).cast(pl.Float64).to_numpy() if kind == "date" else distinct.to_numpy()
-        labels = texts(distinct, kind).to_list()
-    position = pl.DataFrame(
-        {"label": labels, "code": np.arange(len(labels), dtype=np.int32)}, schema={"label": pl.String, "code": pl.Int32}
-    )
-    shown = texts(series, kind).alias("label").to_frame()
-    codes = shown.join(position, on="label", how="left", maintain_order="left")["code"]
-    strange = shown["label"].filter(codes.is_null() & shown["label"].is_not_null())
-    if len(strange):
-        raise InputError(f"Column '{name}': '{strange[0]}' is not among the declared values.")
-    taxonomy = declared_taxonomy(masked, series, kind, name, schema) if attribute.taxonomy is not None else None
+        labels = tuple(texts(distinct, kind).to_list())
+        code_of = {label: code for code, label in enumerate(labels)}
+    if taxonomy is None:
+        taxonomy = sensitive_taxonomy(labels, kind, name, schema)
+    if taxonomy is not None:
+        _refuse_overlap({labels[code] for code in code_of.values() if code >= 0}, taxonomy, name)
     return AuditedColumn(
         name=name,
-        codes=codes.fill_null(-1).to_numpy().astype(np.int32),
-        labels=tuple(labels),
+        codes=_codes(texts(series, kind), list(code_of), list(code_of.values())),
+        labels=labels,
         numbers=numbers,
         ordered=numbers is not None or attribute.order is not None,
         taxonomy=taxonomy,
         protect=tuple(attribute.protect),
         categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
+        joined=tuple(tuple(spellings) for spellings in joined),
+        blank=tuple(blank),
     )
+
+
+def _codes(shown: pl.Series, spellings: list[str], codes: list[int]) -> NDArray[np.int32]:
+    position = pl.DataFrame({"label": spellings, "code": codes}, schema={"label": pl.String, "code": pl.Int32})
+    found = shown.alias("label").to_frame().join(position, on="label", how="left", maintain_order="left")["code"]
+    return found.fill_null(-1).to_numpy().astype(np.int32)
+
+
+def _refuse_overlap(values: set[str], tree: Taxonomy, name: str) -> None:
+    """A value and a node above it may be the same secret: nobody can count them as two."""
+    for node in sorted(tree.node(value) for value in values if value not in tree.leaf_codes):
+        if any(value != tree.labels[node] and _covers(tree, node, value) for value in values):
+            raise InputError(
+                f"Column '{name}' holds a value and a node of its taxonomy above that value, which may be the same: publish "
+                "both as values, or both as nodes of one level."
+            )
+
+
+def _covers(tree: Taxonomy, node: int, label: str) -> bool:
+    leaf = tree.leaf_codes.get(label)
+    other = tree.node(label) if leaf is None else leaf
+    return bool(tree.first[node] <= tree.first[other] and tree.last[other] <= tree.last[node])

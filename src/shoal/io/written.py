@@ -1,0 +1,158 @@
+"""A published file as whoever opens it sees it: every cell as it is written, and what the house reads in it.
+
+`34`, `34.0` and ` 34` are three cells here. Files that programs read differently, or that hold more than their table,
+are refused: nobody can vouch for what another program will show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import polars as pl
+
+from shoal.errors import InputError, VerificationError
+from shoal.io import hidden
+from shoal.io.delimited import cells_as_written, values_of_texts
+from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
+from shoal.io.frames import apply_missing, check_names, normalise
+from shoal.io.numbers import infer_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A file's cells as they are written, and the table that `read_table` makes of them."""
+
+    cells: pl.DataFrame
+    table: pl.DataFrame
+
+
+def read_written(
+    path: str | Path, *, missing: Sequence[str] = ("", "?"), format: str | None = None, name: str | Path | None = None
+) -> Written:
+    """Read a published file twice over. `format` (an extension) overrides that of the path, `name` is how messages call it."""
+    path = Path(path)
+    kind, extension, packed = kind_of(path, format)
+    label = f"'{name or path}'"
+    check_readable(path, label)
+    if packed:
+        with path.open("rb") as file:
+            hidden.gzip_holds_more(file.read(4), label)
+    if kind == "text":
+        data = read_content(path, label, packed)
+        check_is_text(data, label)
+        cells = cells_as_written(data, label, "\t" if extension == ".tsv" else None)
+        return Written(cells, normalise(values_of_texts(cells, label, missing), label))
+    if kind == "parquet":
+        hidden.parquet_holds_more(path, label)
+        frame = guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
+    elif kind == "arrow":
+        data = read_content(path, label, packed)
+        hidden.arrow_holds_more(data, label)
+        frame = read_arrow(data, label)
+    elif kind == "jsonl":
+        return _json(read_content(path, label, packed), label, missing)
+    else:
+        frame = read_excel(path, label, hidden.excel_holds_more(path, label) + 1, None)
+    return _typed(frame, label, missing)
+
+
+def _typed(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> Written:
+    """A file whose columns have types."""
+    check_names(frame.columns, label)
+    if frame.is_empty():
+        raise InputError(f"{label} has columns and no records: nothing is there to be read.")
+    cells = frame.select(_as_shown(column) for column in frame.iter_columns())
+    return Written(cells, normalise(apply_missing(frame, missing), label))
+
+
+def _as_shown(column: pl.Series) -> pl.Series:
+    """The column with every value that a reader can tell apart as a value of its own: -0.0 and NaN are text."""
+    dtype = column.dtype
+    if dtype.is_float():
+        odd = column.is_nan().any() or ((column == 0) & (column.cast(pl.String).str.starts_with("-"))).any()
+        return column.cast(pl.String) if odd else column
+    if isinstance(dtype, pl.Categorical | pl.Enum) or dtype.is_decimal() or dtype in (pl.Time, pl.Boolean):
+        return column.cast(pl.String)
+    return column
+
+
+class _Literal(str):
+    """A number as it is written."""
+
+
+def _json(data: bytes, label: str, missing: Sequence[str]) -> Written:
+    """JSON lines. A file that is the same when it is written again has nothing to hide; any other is read line by line."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        frame = pl.read_ndjson(data, infer_schema_length=None)
+        if frame.write_ndjson().encode() == (data if data.endswith(b"\n") else data + b"\n"):
+            return _typed(frame, label, missing)
+    except pl.exceptions.PolarsError:
+        pass
+    rows = [_json_record(line, number, label) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    if not rows:
+        raise InputError(f"{label} is empty: it holds no records.")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    check_names(names, label)
+    cells = pl.DataFrame([_json_column(name, rows, label) for name in names])
+    numeric = [name for name in names if all(isinstance(row.get(name), _Literal | None) for row in rows)]
+    numbers = infer_numbers(cells.select(numeric), lambda row: f"record {row + 1} of {label}")
+    table = apply_missing(cells.with_columns(numbers.iter_columns()), missing)
+    return Written(cells, normalise(table, label))
+
+
+def _json_record(line: bytes, number: int, label: str) -> dict[str, Any]:
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in found]
+        if len(set(names)) < len(names):
+            raise VerificationError(
+                f"line {number} of {label} gives one of its values twice, and programs read it differently: keep one."
+            )
+        return dict(found)
+
+    def refuse(value: str) -> NoReturn:
+        raise ValueError(f"{value} is not a number; write null for a missing one")
+
+    try:
+        row = json.loads(line, object_pairs_hook=pairs, parse_int=_Literal, parse_float=_Literal, parse_constant=refuse)
+    except ValueError as error:
+        raise InputError(f"line {number} of {label} is not JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise InputError(f'line {number} of {label} is no record: each line must be an object such as {{"age": 41}}.')
+    if any(isinstance(value, dict | list) for value in row.values()):
+        raise InputError(f"line {number} of {label} holds a value inside a value: write one plain value a name.")
+    return row
+
+
+def _json_column(name: str, rows: list[dict[str, Any]], label: str) -> pl.Series:
+    absent = sum(name not in row for row in rows)
+    values = [row.get(name) for row in rows]
+    if 0 < absent < sum(value is None for value in values):
+        raise VerificationError(
+            f"'{name}' is left out in some records of {label} and null in others, and both mean missing: write it one way."
+        )
+    numbers = any(isinstance(value, _Literal) for value in values)
+    if numbers and any(_is_number(value) for value in values if not isinstance(value, _Literal)):
+        raise VerificationError(f"{label} holds numbers both as numbers and as text in '{name}': write them one way.")
+    try:
+        texts = [
+            None if value is None else ("true", "false")[not value] if isinstance(value, bool) else value
+            for value in values
+        ]
+        return pl.Series(name, texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        raise InputError(f"{label} holds half a character in '{name}': write it as UTF-8.") from None
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
