@@ -194,7 +194,7 @@ class Microdata:
         return distinct_rows(self.codes, [domain.size for domain in self.domains])
 
     def native(self, frame: pl.DataFrame) -> Any:
-        """The polars `frame` in the library the table came in, which is what comes back from `Release.frame`."""
+        """Returns the polars `frame` in the library the table came in, as `Release.frame` does."""
         return from_polars(frame, self.backend)
 
     def take(self, records: NDArray[Any]) -> Microdata:

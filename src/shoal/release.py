@@ -44,7 +44,7 @@ class Release:
     >>> import polars as pl, shoal, tempfile
     >>> frame = pl.DataFrame({"age": [21, 22, 40, 41]})
     >>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}})
-    >>> release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False)
+    >>> release: shoal.Release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False)
     >>> release.verify().smallest
     2
     >>> release.write(tempfile.mkdtemp() + "/masked.csv").name

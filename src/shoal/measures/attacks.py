@@ -1,8 +1,27 @@
 """What an intruder learns from one masked table: attacks are run, not argued (docs/measures.md#attacks).
 
-Every attack looks at the masked table alone (linking also at what the intruder has) and answers with an `Exposure`:
-who is exposed, how much, and a sentence a data steward understands. Classes are those of the published values;
-suppressed records are one of them. A missing sensitive value exposes nobody and is no value.
+Every attack looks at the masked table alone (linking also at what the intruder has) and answers with an `Exposure`: who
+is exposed, how much, and a sentence a data steward understands. Classes are those of the published values; suppressed
+records are one of them. A missing sensitive value exposes nobody and is no value.
+
+>>> import polars as pl, shoal
+>>> ages, illnesses = ["[20, 29]"] * 3 + ["[30, 39]"] * 3, ["flu", "flu", "flu", "flu", "cold", "cold"]
+>>> masked = pl.DataFrame({"age": ages, "illness": illnesses})
+>>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
+>>> table = MaskedTable.of(masked, schema)
+>>> table.n, table.show(0), [found.attack for found in run_attacks(table)]
+(6, 'age = [20, 29]', ['homogeneity', 'background_knowledge', 'skewness'])
+>>> illness = table.histograms[0]
+>>> homogeneity(table, illness).sentence
+"In 1 of 2 classes everybody has the same 'illness', so who is known to be in one of them is exposed: 3 of 6 records."
+>>> background_knowledge(table, illness, strength=1).exposed
+6
+>>> skewness(table, illness, gain=0.9).details["value"]
+'cold'
+>>> similarity(table, illness) is None
+True
+>>> linking(table, pl.DataFrame({"age": [25, 37]})).exposure.details["certain"]
+1
 """
 
 from __future__ import annotations
@@ -22,6 +41,18 @@ from shoal.models.extended_p_sensitive import strong_nodes
 from shoal.schema import Schema
 from shoal.verifier import AuditedColumn, audited_column, derive_classes, published_quasi
 
+__all__ = [
+    "Exposure",
+    "MaskedTable",
+    "background_knowledge",
+    "homogeneity",
+    "linking",
+    "run_attacks",
+    "similarity",
+    "skewness",
+    "vulnerable_tables",
+]
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -33,7 +64,19 @@ SKEWED_GAIN = 1.0
 
 @dataclass(frozen=True)
 class Exposure:
-    """What one attack found. `exposed` of `total` records (or persons) are exposed, in these `classes`."""
+    """What one attack found.
+
+    - `attack`, `attribute`: its name, and the sensitive attribute (None where it is about persons).
+    - `exposed`, `total`: so many records (or persons) of so many are exposed.
+    - `classes`, `of_classes`: in these classes, of so many.
+    - `worst`: the attack's own number where it hits hardest: a probability, or a gain.
+    - `sentence`: the same for a data steward.
+    - `details`: what else it counted; nothing by default.
+
+    >>> from shoal.measures.attacks import Exposure
+    >>> Exposure("homogeneity", "illness", 3, 12, (0,), 4, 1.0, "In 1 of 4 classes …").to_dict()["share"]
+    0.25
+    """
 
     attack: str
     attribute: str | None
@@ -92,7 +135,19 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class MaskedTable:
-    """A masked table as an intruder sees it: classes with what they publish and the sensitive values in them."""
+    """A masked table as an intruder sees it: classes with what they publish and the sensitive values in them. `of`
+    makes one.
+
+    - `masked`, `schema`: the published table, and who each column is.
+    - `groups`: what each class publishes, one row a class.
+    - `labels`, `sizes`: the class of each record, and the records of each class.
+    - `histograms`: the values in each class, one entry a sensitive attribute.
+
+    >>> import polars as pl, shoal
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    >>> MaskedTable.of(pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"]}), schema).sizes.tolist()
+    [2, 1]
+    """
 
     masked: pl.DataFrame
     schema: Schema
@@ -103,7 +158,9 @@ class MaskedTable:
 
     @classmethod
     def of(cls, masked: pl.DataFrame, schema: Schema) -> MaskedTable:
-        """Group a masked table by what it publishes."""
+        """Group a masked table by what it publishes: `masked` is the table, `schema` who each column is. Returns the
+        grouped table.
+        """
         quasi = published_quasi(masked, schema)
         if masked.height == 0:
             raise InputError("The masked table has no records.")
@@ -118,7 +175,7 @@ class MaskedTable:
         return len(self.labels)
 
     def show(self, index: int) -> str:
-        """What a class publishes, in words."""
+        """Returns what class number `index` publishes, in words."""
         row = self.groups.row(index, named=True)
         return ", ".join(f"{name} = {'missing' if value is None else value}" for name, value in row.items())
 
@@ -126,7 +183,15 @@ class MaskedTable:
 def run_attacks(
     table: MaskedTable, *, strength: int = 1, similar_range: float = SIMILAR_RANGE, gain: float = SKEWED_GAIN
 ) -> list[Exposure]:
-    """All attacks that need nothing but the masked table, for every sensitive attribute."""
+    """All attacks that need nothing but the masked table, for every sensitive attribute.
+
+    - `table`: the masked table.
+    - `strength`: how many values the intruder can rule out; 1 by default.
+    - `similar_range`: the share of the table's range within which numbers are similar; 0.1 by default.
+    - `gain`: from which gain on a value counts as skewed; 1.0 by default, twice as frequent as in the table.
+
+    Returns one `Exposure` an attack and attribute.
+    """
     found: list[Exposure] = []
     for histogram in table.histograms:
         found.append(homogeneity(table, histogram))
@@ -139,7 +204,10 @@ def run_attacks(
 
 
 def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
-    """Classes in which everybody has the same value (Truta et al. 2007, §2.1)."""
+    """Classes in which everybody has the same value (Truta et al. 2007, §2.1).
+
+    `table` is the masked table and `histogram` the attribute, one of `table.histograms`. Returns what is exposed.
+    """
     hit = np.flatnonzero(histogram.distinct == 1)
     name, exposed = histogram.column.name, int(histogram.known[hit].sum())
     if len(hit):
@@ -154,10 +222,11 @@ def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
 
 
 def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int = 1) -> Exposure:
-    """An intruder who can rule out `strength` values for the target (docs/measures.md#background-knowledge).
+    """An intruder who can rule out `strength` values (1 by default) for the target (docs/measures.md#background-knowledge).
 
-    At worst these are the most frequent of the others, so the top value has the probability
-    r_1 / (s − (r_2 + … + r_{b+1})), and certainty comes with at most b + 1 values in the class.
+    At worst these are the most frequent of the others, so the top value has the probability r_1 / (s − (r_2 + … +
+    r_{b+1})), and certainty comes with at most b + 1 values in the class. `table` is the masked table and `histogram`
+    the attribute, one of `table.histograms`. Returns what is exposed.
     """
     by_strength = {b: float(posteriors(histogram, b).max(initial=0.0)) for b in range(max(2, strength) + 1)}
     hit = np.flatnonzero((histogram.distinct > 0) & (histogram.distinct <= strength + 1))
@@ -203,11 +272,14 @@ def similarity(
     similar_range: float = SIMILAR_RANGE,
     variance_ratio: float | None = None,
 ) -> Exposure | None:
-    """Classes whose values differ and yet say the same (Rahimi et al. 2015, §VI); None without a measure of that.
+    """Classes whose values differ and yet say the same (docs/measures.md#similarity).
 
     Values are alike in one category, below one protected node, or, for numbers and ordered labels, within
-    `similar_range` of the table's range or with less than `variance_ratio` of its variance. By default that ratio is
-    the square of the range, which is what an even spread over that range has.
+    `similar_range` (0.1 by default) of the table's range or with less than `variance_ratio` of its variance. By default
+    that ratio is the square of the range, which is what an even spread over that range has. `table` is the masked table
+    and `histogram` the attribute, one of `table.histograms`.
+
+    Returns what is exposed, or None where nothing says what is similar.
     """
     column = histogram.column
     if column.categories or (column.protect and column.taxonomy is not None):
@@ -234,7 +306,20 @@ def similarity(
 
 
 def vulnerable_tables(tables: Sequence[pl.DataFrame], schema: Schema, attribute: str) -> tuple[int, int]:
-    """Of several masked tables (say, all minimal generalizations), how many a similarity attack succeeds on."""
+    """Of several masked `tables` (say, all minimal generalizations), how many a similarity attack on the `attribute`
+    succeeds on.
+
+    `schema` says who each column is. Returns how many are vulnerable, and of how many.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.measures.attacks import vulnerable_tables
+    >>> secret = shoal.Attribute(role="sensitive", categories={"grave": ["HIV", "cancer"], "plain": ["flu"]})
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": secret})
+    >>> one = pl.DataFrame({"age": ["*"] * 3, "illness": ["HIV", "cancer", "flu"]})
+    >>> other = pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"], "illness": ["HIV", "cancer", "flu"]})
+    >>> vulnerable_tables([one, other], schema, "illness")
+    (1, 2)
+    """
     vulnerable = 0
     for masked in tables:
         table = MaskedTable.of(masked, schema)
@@ -247,10 +332,12 @@ def vulnerable_tables(tables: Sequence[pl.DataFrame], schema: Schema, attribute:
 
 
 def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN) -> Exposure:
-    """Values that are more frequent in a class than in the table by more than `gain` (docs/measures.md#skewness).
+    """Values that are more frequent in a class than in the table by more than `gain` (docs/measures.md#skewness); 1.0
+    by default.
 
     The gain of a value is p/q − 1 for its shares p in the class and q in the table: being in the class makes it that
-    much more probable.
+    much more probable. `table` is the masked table and `histogram` the attribute, one of `table.histograms`. Returns
+    what is exposed.
     """
     share = histogram.count / np.maximum(1, histogram.known)[histogram.owner]
     whole = histogram.table / max(1, int(histogram.known.sum()))
@@ -299,9 +386,13 @@ class Links:
 def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) -> Links:
     """Persons with known quasi-identifiers against the masked table (docs/measures.md#linking).
 
+    - `table`: the masked table.
+    - `external`: one row a person, with some or all of the quasi-identifiers. A value missing there rules nothing out.
+    - `certainty`: from which probability on a sensitive value counts as known; 1.0 by default.
+
     Candidates of a person are the records whose published values cover what is known: intervals and sets that contain
-    it, nodes above it. A value missing in the external table is not known and rules nothing out. Exposed are persons
-    with one candidate, or for whom a sensitive value has at least the probability `certainty`.
+    it, nodes above it. Exposed are persons with one candidate, or with a known value. Returns candidates and best
+    guesses person by person, and the exposure.
     """
     from scipy.sparse import csr_array
 

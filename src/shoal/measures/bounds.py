@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from shoal.kernels.bound_cells import Cells, Demand
     from shoal.kernels.bounds import Axis
 
+__all__ = ["check_certificate", "loss_bound"]
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -59,7 +61,22 @@ class Bound:
 def loss_bound(
     codes: NDArray[np.int32], space: Space, rules: Rules, *, effort: Literal["quick", "full"] = "quick"
 ) -> Bound:
-    """No partition that satisfies the rules loses less than this. `quick` is the cell bound, `full` adds the dual ascent."""
+    """No partition that satisfies the rules loses less than this (docs/algorithms.md#a-lower-bound-with-its-proof).
+
+    - `codes`, `space`, `rules`: of a table: `data.codes`, `data.space("ncp")`, `data.rules(policy)`.
+    - `effort`: "quick" (the default) is the cell bound, "full" adds the dual ascent.
+
+    Returns the bound in total and per cell of the table, and the number a record that proves it.
+
+    >>> import polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> rules = data.rules(shoal.Policy((shoal.KAnonymity(2),)))
+    >>> bound = loss_bound(data.codes, data.space("ncp"), rules)
+    >>> round(bound.mean, 4)
+    0.3125
+    >>> check_certificate(data.codes, data.space("ncp"), rules, bound.u)
+    True
+    """
     from shoal.kernels import bounds as kernel
 
     family = _family(codes, space, rules)
@@ -75,7 +92,18 @@ def loss_bound(
 
 
 def check_certificate(codes: NDArray[np.int32], space: Space, rules: Rules, u: Floats) -> bool:
-    """Whether u obeys every box of the family: a separate walk over all boxes, without any of the ascent's shortcuts."""
+    """Whether `u`, a number a record, obeys every box of the family: a separate walk over all boxes, without any of the
+    ascent's shortcuts.
+
+    `codes`, `space` and `rules` are those of the table, as for `loss_bound`. Returns whether Σ u is proven to be a
+    lower bound.
+
+    >>> import numpy as np, polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30]}), {"age": {"role": "quasi"}})
+    >>> rules = data.rules(shoal.Policy((shoal.KAnonymity(2),)))
+    >>> check_certificate(data.codes, data.space("ncp"), rules, np.array([1.5, 1.5]))
+    False
+    """
     family = _family(codes, space, rules)
     highest = np.full(len(family.size), -np.inf)
     np.maximum.at(highest, family.of_record, u)

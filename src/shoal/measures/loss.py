@@ -21,6 +21,8 @@ from shoal.schema import Suppressed
 from shoal.space import Interval, Set, Space, States, Tree
 from shoal.states import class_states, members
 
+__all__ = ["ClassLosses", "Measures", "discernibility", "distortion_ratio", "measure", "per_class", "sse"]
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -30,10 +32,26 @@ READINGS = ("levels", "edges")
 
 @dataclass(frozen=True)
 class Measures:
-    """Loss of one release. Ratios lie in [0, 1]; `il` and `dm` are totals, `sse` is in percent.
+    """Loss of one release (docs/measures.md#loss). Ratios lie in [0, 1].
 
-    The three `ncp` differ in what they count for categories and must not be compared with each other:
-    leaves below the published node, distinct values in the class, or the size of what is published.
+    - `il`, `nil`: information loss by heights, as a total and as a mean; `ncp`: by leaves; `ncp_distinct`: by the
+      distinct values of a class; `ncp_published`: by the size of what is published; `granularity`: as ARX reports it.
+      None may be compared with another.
+    - `dm`, `avg`: discernibility, a total, and the mean class size over k.
+    - `sse`: the lost variance of numbers, in percent; not a number without numbers.
+    - `distortion`, `precision`: how far up their hierarchies values went, and how far they did not.
+    - `changed`: cells that are not published as they were; `classes`, `smallest_class`, `largest_class`, `suppressed`:
+      counts.
+    - `attributes`: the losses of each quasi-identifier.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.measures.loss import Measures, measure
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> found: Measures = measure(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4), k=2)
+    >>> found.ncp, found.il, found.dm, found.avg
+    (0.375, 1.5, 8.0, 1.0)
+    >>> found.to_dict()["attributes"]["age"]["ncp"]
+    0.375
     """
 
     il: float
@@ -65,9 +83,17 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class ClassLosses:
-    """Losses in [0, 1] per class (row) and quasi-identifier (column), for each measure in `cells`.
+    """Losses in [0, 1] per class (row) and quasi-identifier (column), for each measure in `cells`; `per_class` makes one.
 
-    `heights` are the edges of each attribute's hierarchy, for the distortion ratio.
+    `names` and `weights` are those of the attributes, `heights` the edges of each one's hierarchy, for the distortion
+    ratio; `sizes` are the classes' and `suppressed` the number of suppressed records.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.measures.loss import ClassLosses, per_class
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> losses: ClassLosses = per_class(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4))
+    >>> losses.frame()["ncp"].to_list(), losses.shares()["ncp"].tolist()
+    ([0.25, 0.5], [0.375])
     """
 
     names: tuple[str, ...]
@@ -103,12 +129,31 @@ def measure(
     *,
     suppressed: Suppressed = "mask",
 ) -> Measures:
-    """All measures of a partition of `data` as it would be published."""
+    """All measures of a partition as it would be published.
+
+    - `data`, `partition`: the table, and which record is in which class.
+    - `k`: what `avg` and `dm` measure class sizes against; 1 by default.
+    - `states`: what each class publishes, where that is already known; found out by default.
+    - `suppressed`: whether suppressed records are published starred ("mask", the default) or left out ("drop").
+
+    Returns the measures.
+
+    >>> import polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> measure(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4)).granularity
+    0.375
+    """
     return summarize(per_class(data, partition, states), k, sse(data, partition), suppressed=suppressed)
 
 
 def per_class(data: Microdata, partition: Partition, states: States | None = None) -> ClassLosses:
-    """The losses of every class and attribute."""
+    """The losses of every class and attribute: `data`, `partition` and `states` as for `measure`. Returns them as matrices.
+
+    >>> import polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> per_class(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4)).cells["il"].tolist()
+    [[0.25], [0.5]]
+    """
     space = data.space("il")
     if states is None:
         states = class_states(data, partition, space)
@@ -159,7 +204,15 @@ def state_losses(space: Space, states: States) -> dict[str, Floats]:
 
 
 def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
-    """Σ |class|²; a suppressed record, and one in a class smaller than k, costs n (docs/measures.md#dm)."""
+    """Σ |class|²; a suppressed record, and one in a class smaller than k, costs n (docs/measures.md#dm).
+
+    `sizes` are those of the classes, `suppressed` the number of suppressed records, `n` all records, `k` 1 by default.
+    Returns the sum.
+
+    >>> import numpy as np
+    >>> discernibility(np.array([4, 4]), suppressed=2, n=10)
+    52.0
+    """
     exact = sizes.astype(np.float64)
     return float(np.where(sizes >= k, exact**2, n * exact).sum() + float(n) * suppressed)
 
@@ -206,9 +259,17 @@ def distortion_ratio(
 ) -> float:
     """Σ h / (n · Σ H): how far up their hierarchies values went (Rahimi et al. 2015, §V; docs/measures.md#distortion).
 
-    `levels` has a row a class (of `records` records, by default one) and a column an attribute. Heights in print are
-    mostly numbers of levels with the leaves among them (`height_reading="levels"`, so H is one less), else `"edges"`.
-    A suppressed record goes all the way.
+    - `levels`: a row a class and a column an attribute.
+    - `heights`: of the hierarchies, one an attribute.
+    - `records`: of each class; one each by default.
+    - `suppressed`: records that go all the way; 0 by default.
+    - `height_reading`: heights in print are mostly numbers of levels with the leaves among them ("levels", the default,
+      so H is one less), else "edges".
+
+    Returns the ratio.
+
+    >>> round(distortion_ratio([[1, 0, 2, 0, 1, 0, 0]] * 2, [5, 3, 4, 3, 3, 3, 2], suppressed=2, height_reading="edges"), 5)
+    0.58696
     """
     require_word("height_reading", height_reading, READINGS)
     h = np.atleast_2d(np.asarray(levels, dtype=np.float64))
@@ -223,7 +284,15 @@ def distortion_ratio(
 
 
 def sse(data: Microdata, partition: Partition) -> float:
-    """100·SSE/SST over standardized numeric quasi-identifiers (Domingo-Ferrer et al. 2008, §5); NaN when there are none."""
+    """100·SSE/SST over standardized numeric quasi-identifiers (docs/measures.md#sse) of a `partition` of `data`.
+
+    Returns percent, and not a number when there are no numbers.
+
+    >>> import polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> round(sse(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4)), 2)
+    28.57
+    """
     within = total = 0.0
     inside, points = members(data, partition), data.points
     for a, domain in enumerate(data.domains):

@@ -23,6 +23,8 @@ from shoal.schema import Schema
 from shoal.space import Interval, Set, Space, States, Tree
 from shoal.verifier import derive_classes, published_quasi
 
+__all__ = ["MaskedMeasures", "measure_masked"]
+
 Floats = NDArray[np.float64]
 
 
@@ -46,7 +48,16 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class MaskedMeasures:
-    """Totals, losses class by class, and what could not be measured and why."""
+    """What `measure_masked` found: totals (`measures`), losses class by class (`classes`), and what could not be
+    measured (`notes`).
+
+    >>> import polars as pl, shoal
+    >>> from shoal.measures.masked import MaskedMeasures
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30]}), {"age": {"role": "quasi"}})
+    >>> found: MaskedMeasures = shoal.measure_masked(data, pl.DataFrame({"age": ["[20, 30]"] * 2}), aligned=True)
+    >>> found.to_dict()["sse"], found.notes
+    (100.0, ())
+    """
 
     measures: Measures
     classes: ClassLosses
@@ -60,11 +71,24 @@ class MaskedMeasures:
 def measure_masked(
     original: Microdata, masked: pl.DataFrame, k: int = 1, *, aligned: bool = False, averages: bool = False
 ) -> MaskedMeasures:
-    """Every loss measure of a masked table.
+    """Every loss measure of a masked table, whoever made it and in whatever order its records are.
 
-    Records that are not in the masked table, or of which it shows nothing, are suppressed. `aligned` says that both
-    tables have the same records in the same order; every published value must then cover its original. `averages`
-    says that published values are means and modes, as microaggregation makes them, even where no number shows it.
+    - `original`: the table it was made from.
+    - `masked`: the published table. Records that are not in it, or of which it shows nothing, are suppressed.
+    - `k`: what `avg` and `dm` measure class sizes against; 1 by default.
+    - `aligned`: says that both tables have the same records in the same order; every published value must then cover
+      its original. False by default.
+    - `averages`: says that published values are means and modes, as microaggregation makes them, even where no number
+      shows it. False by default.
+
+    Returns the measures, the losses class by class, and notes about what could not be measured and why.
+
+    >>> import polars as pl, shoal
+    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
+    >>> masked = pl.DataFrame({"age": ["[40, 60]", "[20, 30]", "[40, 60]", "[20, 30]"]})
+    >>> found = shoal.measure_masked(data, masked)
+    >>> found.measures.ncp, found.notes
+    (0.375, ('sse needs to know which records are in a class, or a file of class means.',))
     """
     found = read_published(original, masked)
     if found.averaged or averages:

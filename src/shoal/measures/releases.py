@@ -3,6 +3,19 @@
 Releases come oldest first. Regions of classes of different releases are compared in one space made of all of them, so
 no original is needed. `targets` are persons whose quasi-identifiers the intruder knows; without them an intruder is
 assumed who knows no more of a person than the class in the newest release.
+
+>>> import polars as pl, shoal
+>>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
+>>> first = pl.DataFrame({"age": ["[20, 29]"] * 2, "illness": ["dyspepsia", "bronchitis"]})
+>>> second = pl.DataFrame({"age": ["[20, 29]"] * 3, "illness": ["dyspepsia", "bronchitis", "HIV"]})
+>>> both = Releases.of([first, second], schema, pl.DataFrame({"age": [25]}))
+>>> intersection(both, "illness").remaining.tolist(), tracing(both, k=2)[0].tolist()
+([2], [1])
+>>> changes, exposure = difference(both, k=2)
+>>> changes[0].added, exposure.exposed
+((('HIV',),), 1)
+>>> [found.attack for found in attack_releases([first, second], schema, k=2)]
+['intersection', 'difference']
 """
 
 from __future__ import annotations
@@ -22,12 +35,16 @@ from shoal.measures.regions import common_space, relate
 from shoal.schema import Schema
 from shoal.space import Space, States
 
+__all__ = ["Releases", "attack_releases", "difference", "intersection", "tracing"]
+
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """Several releases, oldest first, in one space; `targets` are the persons' (or the newest classes') states.
+    """Several releases, oldest first, in one space; `of` makes one.
 
-    `weights` counts the records behind each target.
+    `tables` are the releases as an intruder sees them and `states` what their classes publish, in the common `space`;
+    `targets` are the states of persons (or of the newest classes), `weights` the records behind each, and `persons`
+    says which of both they are.
     """
 
     tables: tuple[MaskedTable, ...]
@@ -39,7 +56,9 @@ class Releases:
 
     @classmethod
     def of(cls, releases: Sequence[pl.DataFrame], schema: Schema, targets: pl.DataFrame | None = None) -> Releases:
-        """Read all releases (and persons) into one space."""
+        """Read all `releases` (and persons, the `targets`) into one space; `schema` says who each column is. Returns
+        the common view.
+        """
         if len(releases) < 2:
             raise InputError("Attacks across releases need two releases or more.")
         tables = tuple(MaskedTable.of(masked, schema) for masked in releases)
@@ -62,11 +81,12 @@ class Intersection:
 
 
 def intersection(releases: Releases, attribute: str) -> Intersection:
-    """Values that a person's classes have in all releases in common.
+    """Values of the sensitive `attribute` that a person's classes have in all `releases` in common.
 
     In each release the person is in one of the classes that cover it (that meet its region), so the value is among
     theirs. Only releases that cover the person count: in the others it is taken to be absent. The guess weighs each
-    value by the fewest records that have it in a release.
+    value by the fewest records that have it in a release. Returns, target by target, how many values remain and the
+    best guess, and the exposure.
     """
     from scipy.sparse import csr_array
 
@@ -141,12 +161,12 @@ class Change:
 
 
 def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
-    """What the two newest releases differ in, class by class.
+    """What the two newest `releases` differ in, class by class.
 
-    Classes with the same region and the same values are taken for unchanged. Another class is matched with the one of the
-    other older classes that has the same, a containing or a contained region and the most sensitive values in common.
-    Fewer than `k` records added or removed, and newcomers who all have one value, are disclosed: their values can be
-    read off. The values of all sensitive attributes are taken together.
+    Classes with the same region and the same values are taken for unchanged. Another class is matched with the one of
+    the other older classes that has the same, a containing or a contained region and the most sensitive values in
+    common. Fewer than `k` records added or removed, and newcomers who all have one value, are disclosed: their values
+    can be read off. The values of all sensitive attributes are taken together. Returns the changes and the exposure.
     """
     older, newer = releases.tables[-2:]
     one, other = releases.states[-2:]
@@ -199,11 +219,12 @@ def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
 
 
 def tracing(releases: Releases, k: int) -> tuple[Ints, Exposure]:
-    """Who can be followed from release to release: persons that fit one class of a release and one of the next.
+    """Who can be followed through the `releases`: persons that fit one class of a release and one of the next.
 
     A person that fits one class in each release has as many candidates as persons fit both: the effective k. Where
     classes overlap nobody can tell which of them a person is in, so the pair with the most candidates counts, and who
-    is exposed is so whichever it is. It needs persons.
+    is exposed (to fewer than `k`) is so whichever it is. It needs persons. Returns each person's effective k, and the
+    exposure.
     """
     if not releases.persons:
         raise InputError("Tracing needs persons whose quasi-identifiers are known; give an external table.")
@@ -230,7 +251,22 @@ def tracing(releases: Releases, k: int) -> tuple[Ints, Exposure]:
 def attack_releases(
     releases: Sequence[pl.DataFrame], schema: Schema, k: int, targets: pl.DataFrame | None = None
 ) -> list[Exposure]:
-    """All attacks across releases that these tables allow."""
+    """All attacks across releases that these tables allow.
+
+    - `releases`: masked tables of successive releases, oldest first; two at least.
+    - `schema`: who each column is.
+    - `k`: below how many records a change or a group gives somebody away.
+    - `targets`: persons whose quasi-identifiers the intruder knows; none by default.
+
+    Returns one `Exposure` an attack and attribute.
+
+    >>> import polars as pl, shoal
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
+    >>> first = pl.DataFrame({"age": ["[20, 29]"] * 2, "illness": ["flu", "cold"]})
+    >>> second = pl.DataFrame({"age": ["[20, 29]"] * 3, "illness": ["flu", "cold", "HIV"]})
+    >>> shoal.attack_releases([first, second], schema, k=2)[1].sentence
+    'Comparing the two newest releases gives away the sensitive values of 1 records ... for example, who joined ... has HIV.'
+    """
     read = Releases.of(releases, schema, targets)
     found = [intersection(read, name).exposure for name in schema.named("sensitive")]
     if schema.named("sensitive"):

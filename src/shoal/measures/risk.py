@@ -21,6 +21,17 @@ from shoal.measures.attacks import MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
 from shoal.models.base import TOLERANCE
 
+__all__ = [
+    "dankar",
+    "pitman",
+    "population_sizes",
+    "reidentification_risk",
+    "sample_uniques",
+    "separating_sets",
+    "slide_negative_binomial",
+    "zayatz",
+]
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -82,6 +93,13 @@ def reidentification_risk(
 ) -> Risks:
     """Risks from the sizes of the classes, and of the same classes in a population.
 
+    - `sizes`: records of each class.
+    - `population`: persons that fit each class; without them the journalist has no risk.
+    - `dropped`: records that were left out of the release, which have no risk and count in averages; 0 by default.
+    - `thresholds`: above which risks the records are counted.
+
+    Returns the risks of the three intruders (docs/measures.md#risk).
+
     >>> risks = reidentification_risk([2, 3, 5], [4, 6, 5])
     >>> risks.prosecutor.highest, risks.prosecutor.average, risks.journalist.highest, risks.marketer.average
     (0.5, 0.3, 0.25, 0.2)
@@ -106,10 +124,16 @@ def reidentification_risk(
 
 
 def population_sizes(table: MaskedTable, population: pl.DataFrame) -> Ints:
-    """How many of a population fit each class: with the same published values, or covered by them.
+    """How many of a `population` fit each class of the masked `table`: with the same published values, or covered by them.
 
     A population whose columns hold the same generalized values as the masked table is matched by them; one with
-    original values is matched by what they are covered by.
+    original values is matched by what they are covered by. Returns one number a class.
+
+    >>> import polars as pl, shoal
+    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    >>> table = MaskedTable.of(pl.DataFrame({"age": ["[20, 29]", "[30, 39]"]}), schema)
+    >>> population_sizes(table, pl.DataFrame({"age": [21, 22, 33, 50]})).tolist()
+    [2, 1]
     """
     quasi = table.groups.columns
     if all(name in population.columns for name in quasi):
@@ -127,15 +151,23 @@ def population_sizes(table: MaskedTable, population: pl.DataFrame) -> Ints:
 
 
 def sample_uniques(sizes: Sequence[int] | Ints) -> int:
-    """Records that are alone in their class."""
+    """Records that are alone in their class; `sizes` are those of the classes. Returns their number.
+
+    >>> sample_uniques([1, 1, 4])
+    2
+    """
     return int(np.count_nonzero(np.asarray(sizes) == 1))
 
 
 def zayatz(sizes: Sequence[int] | Ints, fraction: float) -> float:
     """Estimated number of unique persons in the population (Zayatz 1991, as in Dankar et al. 2012, Appendix A).
 
-    Bayes' rule for P(F = 1 | f = 1), with the share of classes of each size taken from the sample and
-    P(f = 1 | F = j) hypergeometric; the population has s_1 · P(F = 1 | f = 1) / fraction.
+    `sizes` are those of the classes of a sample, and `fraction` the share of the population that it is. Bayes' rule for
+    P(F = 1 | f = 1), with the share of classes of each size taken from the sample and P(f = 1 | F = j) hypergeometric;
+    the population has s_1 · P(F = 1 | f = 1) / fraction. Returns the estimate.
+
+    >>> round(zayatz([1] * 10 + [2] * 5 + [3] * 2, fraction=0.1))
+    42
     """
     from scipy.stats import hypergeom
 
@@ -149,12 +181,16 @@ def zayatz(sizes: Sequence[int] | Ints, fraction: float) -> float:
 
 
 def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
-    """Estimated number of unique persons in the population by Pitman's model (Hoshino 2001); NaN if it does not fit.
+    """Estimated number of unique persons in the population by Pitman's model (Hoshino 2001).
 
-    θ and α are those of maximal likelihood: with u classes of sizes f and n records,
-    Σ_{i<u} ln(θ + iα) − Σ_{i<n} ln(θ + i) + Σ_f Σ_{i<f} ln(i − α), the sums in closed form with Γ. The population
-    of N then has N · Γ(θ+α+N−1) Γ(θ+1) / (Γ(θ+α) Γ(θ+N)) unique persons on average, for large N the
-    Γ(θ+1)/Γ(θ+α) · N^α of the paper.
+    `sizes` are those of the classes of a sample, and `fraction` the share of the population that it is. θ and α are
+    those of maximal likelihood: with u classes of sizes f and n records, Σ_{i<u} ln(θ + iα) − Σ_{i<n} ln(θ + i) + Σ_f
+    Σ_{i<f} ln(i − α), the sums in closed form with Γ. The population of N then has N · Γ(θ+α+N−1) Γ(θ+1) / (Γ(θ+α)
+    Γ(θ+N)) unique persons on average, for large N the Γ(θ+1)/Γ(θ+α) · N^α of the paper. Returns the estimate, not a
+    number if the model does not fit.
+
+    >>> 0 < pitman([1] * 10 + [2] * 5 + [3] * 2, fraction=0.1) < 260
+    True
     """
     from scipy.optimize import minimize
     from scipy.special import gammaln
@@ -193,10 +229,14 @@ def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
 def slide_negative_binomial(sizes: Sequence[int] | Ints, fraction: float) -> float:
     """Estimated number of unique persons by the slide negative binomial model (Chen & Keller-McNulty 1998).
 
-    A population class has 1 + NB(α, β) persons, so its generating function is G(z) = z·(β / (1 − (1 − β)z))^α, and
-    a sample of the fraction π has on average s_1 = K·π·G'(1 − π) and s_2 = K·π²/2·G''(1 − π) classes of one and
-    two. K classes in all are estimated from the sample (Shlosser 1981, in Haas & Stokes 1998), α and β solve the
-    two equations, and K·β^α persons are unique. NaN where they have no solution.
+    `sizes` are those of the classes of a sample, and `fraction` the share of the population that it is. A population
+    class has 1 + NB(α, β) persons, so its generating function is G(z) = z·(β / (1 − (1 − β)z))^α, and a sample of the
+    fraction π has on average s_1 = K·π·G'(1 − π) and s_2 = K·π²/2·G''(1 − π) classes of one and two. K classes in all
+    are estimated from the sample (Shlosser 1981, in Haas & Stokes 1998), α and β solve the two equations, and K·β^α
+    persons are unique. Returns the estimate, not a number where they have no solution.
+
+    >>> 0 < slide_negative_binomial([1] * 30 + [2] * 10 + [3] * 4, fraction=0.5) < 60
+    True
     """
     from scipy.optimize import least_squares
 
@@ -255,8 +295,12 @@ class Uniqueness:
 def dankar(sizes: Sequence[int] | Ints, fraction: float) -> Uniqueness:
     """The decision rule of Dankar et al. (2012) for the number of unique persons in the population.
 
-    Pitman for sampling fractions up to 0.1; above, the smaller of Zayatz and slide negative binomial. Zayatz always
-    gives an answer and stands in where another model does not fit.
+    `sizes` are those of the classes of a sample, and `fraction` the share of the population that it is. Pitman for
+    sampling fractions up to 0.1; above, the smaller of Zayatz and slide negative binomial. Zayatz always gives an
+    answer and stands in where another model does not fit. Returns all estimates, and which one to use.
+
+    >>> dankar([1] * 10 + [2] * 5 + [3] * 2, fraction=0.1).model
+    'pitman'
     """
     f, _, N = _sample(sizes, fraction)
     by_pitman, by_zayatz = pitman(f, fraction), zayatz(f, fraction)
@@ -281,7 +325,16 @@ class Separation:
 
 
 def separating_sets(frame: pl.DataFrame, columns: Sequence[str], largest: int = 3) -> list[Separation]:
-    """All sets of up to `largest` columns, those that tell the most records apart first. Missing is a value."""
+    """All sets of up to `largest` (3 by default) of the `columns` of a `frame`, those that tell the most records apart
+    first.
+
+    Missing is a value. Returns distinction and separation of each (docs/measures.md#separating-sets).
+
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"sex": ["f", "m", "f", "m"], "zip": ["1", "1", "2", "2"]})
+    >>> separating_sets(frame, ["sex", "zip"])[0]
+    Separation(columns=('sex', 'zip'), distinction=1.0, separation=1.0)
+    """
     if largest < 1:
         raise ConfigError(f"largest = {largest} is not allowed; it must be at least 1.")
     n = frame.height

@@ -136,8 +136,8 @@ class Store:
         - `policy`: a model, or several joined with `&`; every class satisfies it after every batch.
         - `key`: the column that names each record in later batches. It is never published; other identifiers are not kept.
         - `schema`: who each column is, as for `shoal.read`; not needed with a Microdata.
-        - `algorithm`, `objective`, `seed`, `options`: how the first classes are made, as for `shoal.anonymize`; `options` are
-          those of the algorithm.
+        - `algorithm` ("auto"), `objective` ("ncp"), `seed` (0), `options`: how the first classes are made, as for
+          `shoal.anonymize`; `options` are those of the algorithm.
         - `refine`: whether a search follows. After a batch it is about the classes that the batch changed: IL_Optimization
           (Truta & Campan 2007), and with "thorough" or seconds a box search.
         - `guard`: what protects from comparing releases: "batching", "m-invariance" (with its `m`) or "none"
@@ -145,9 +145,9 @@ class Store:
         - `missing`: an empty cell is a value like any other ("category") or refused ("error").
         - `missing_texts`: texts that mean missing in files and change feeds.
         - `order`, `intervals`: how releases look: rows shuffled or kept ("shuffle", "keep"), intervals as text or as two
-          columns ("text", "columns").
+          columns ("text", "columns"); the first by default.
         - `progress`: called with the share of the work that is done.
-        - `patience`: seconds to wait for a database that others write to.
+        - `patience`: seconds to wait for a database that others write to; 60.0 by default.
 
         Returns the store, ready for `insert`, `update`, `delete`, `apply` and `release`.
         """
@@ -199,7 +199,7 @@ class Store:
     def open(cls, url: str, *, patience: float = PATIENCE) -> Store:
         """A store that is there; one of an older layout is brought to the present one.
 
-        `url` is the database, as for `create`; `patience` the seconds to wait for one that others write to (30.0 by
+        `url` is the database, as for `create`; `patience` the seconds to wait for one that others write to (60.0 by
         default). Returns the store.
         """
         database = Database(url, patience)
