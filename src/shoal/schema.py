@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError, model_validator
+from pydantic_core import core_schema
 
 from shoal.errors import ConfigError, InputError, did_you_mean
 from shoal.taxonomy import Taxonomy
@@ -27,6 +28,9 @@ Intervals = Literal["text", "columns", "midpoint"]
 Order = Literal["shuffle", "keep"]
 Suppressed = Literal["mask", "drop"]
 ROLES: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
+
+# A taxonomy made in Python. A table in a file is never one: it is read as a rule, and told what is wrong with it.
+Made = Annotated[Taxonomy, GetPydanticSchema(lambda kind, _: core_schema.is_instance_schema(kind))]
 
 
 class _Strict(BaseModel):
@@ -85,7 +89,7 @@ class Attribute(_Strict):
     domain: tuple[float, float] | tuple[str, str] | None = Field(
         None, description="The range losses are measured against; observed range when absent."
     )
-    taxonomy: Taxonomy | TaxonomySource | str | None = Field(
+    taxonomy: Made | TaxonomySource | str | None = Field(
         None, description='A file (leaf;…;root), a rule such as { prefix = [3, 0] }, or "auto".'
     )
     weight: float = Field(1.0, ge=0, description="How much this attribute's loss counts.")
@@ -126,12 +130,6 @@ class Source(_Strict):
     sheet: str | None = None
     header: list[str] | None = Field(None, description="Column names of a file that has none.")
     missing: list[str] = Field(["", "?"], description="Texts that mean missing.")
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How to read the file, as `shoal.io.read_table` takes it."""
-        given = {name: getattr(self, name) for name in ("delimiter", "encoding", "header", "sheet", "missing")}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 class Method(_Strict):
@@ -209,14 +207,9 @@ class Schema:
         return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder, self.missing)
 
     def rest(self, undeclared: list[str]) -> Attribute | None:
-        """What `"*"` says about columns that are not declared by name (`undeclared`).
+        """What `"*"` says about columns that are not declared by name; an error where it says nothing, or should not.
 
-        A column called `Name` beside a declared `name` is hardly one of "all others": whoever looks takes it for that
-        one. Returns the attribute; raises `ConfigError` where `"*"` says nothing, or should not.
-
-        >>> import shoal
-        >>> shoal.Schema({"*": shoal.Attribute(role="other")}).rest(["ward"]).role
-        'other'
+        A column called `Name` beside a declared `name` is hardly one of "all others": whoever looks takes it for that one.
         """
         rest = self.attributes.get("*")
         if undeclared and rest is None:
@@ -317,17 +310,22 @@ def write_config(config: Config) -> str:
     """The text of a `shoal.toml`."""
     import tomlkit
 
+    for name, column in config.attributes.items():
+        if isinstance(column.taxonomy, Taxonomy):
+            raise InputError(
+                f"[attributes.{_key(name)}] taxonomy: one made in Python has no place in a TOML file; write it to a file first."
+            )
     tables = config.model_dump(exclude_defaults=True, mode="python")
     for attribute in tables.get("attributes", {}).values():
-        if isinstance(attribute.get("taxonomy"), Taxonomy):
-            raise InputError("A taxonomy made in Python has no place in a TOML file; write it to a file first.")
         if "domain" in attribute:
             attribute["domain"] = list(attribute["domain"])
     return tomlkit.dumps(tables)
 
 
 def _explain(problem: ValidationError, text: str, name: str) -> str:
-    error = problem.errors()[0]
+    # What is no taxonomy made in Python, and no table, may still be what the next branch of the union is about.
+    errors = problem.errors()
+    error = next((error for error in errors if error["type"] not in ("is_instance_of", "model_type")), errors[0])
     where = [str(part) for part in error["loc"] if not _is_branch(part)]
     line = _line_of(text, where)
     spot = ".".join(where) or "the file"
