@@ -15,6 +15,7 @@ import pytest
 from tests.reference import recode as naive
 from tests.tables import UNBALANCED
 
+from shoal.errors import InputError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.recode import cellwise, generalize, microaggregate
@@ -296,3 +297,9 @@ def test_levels_publish_their_nodes() -> None:
     assert offices[:, :2].tolist() == [[0, 2], [5, 5], [3, 4]]
     last = class_states(data, Partition(np.array([0, 0, 0, 1]), levels=(3, 0)), data.space("ncp"))
     assert last[:, :2].tolist() == [[0, 5], [0, 5]]
+
+
+def test_a_value_that_looks_like_a_blank_is_refused() -> None:
+    data = Microdata.from_frame(pl.DataFrame({"mark": ["*", "+", "*", "+"]}), {"mark": {"role": "quasi"}})
+    with pytest.raises(InputError, match=r"Column 'mark' has the value '\*'"):
+        cellwise(data)

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import os
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,8 +58,15 @@ def naive_lca(rows: list[tuple[str, ...]], members: list[str]) -> tuple[str, ...
 
 @st.composite
 def random_rows(draw: st.DrawFn) -> list[tuple[str, ...]]:
-    """Ragged rows of a random tree; inner labels repeat freely, leaf labels do not."""
+    """Ragged rows of a random tree; an inner label is the path to the root, so that no two nodes share one."""
     inner = draw(st.lists(st.lists(st.sampled_from("abc"), max_size=4), min_size=1, max_size=14))
+    return [(f"leaf{i}", *("".join(path[j:]) for j in range(len(path))), "*") for i, path in enumerate(inner)]
+
+
+@st.composite
+def careless_rows(draw: st.DrawFn) -> list[tuple[str, ...]]:
+    """Ragged rows whose inner labels repeat freely; leaf labels do not."""
+    inner = draw(st.lists(st.lists(st.sampled_from("abc"), max_size=3), min_size=1, max_size=6))
     return [(f"leaf{i}", *path, "*") for i, path in enumerate(inner)]
 
 
@@ -100,12 +108,26 @@ class TestTree:
         assert tree.path(tree.node("Bachelors")) == ("Bachelors", "*")
         assert tree.height[tree.node("Bachelors")] == 1
 
-    def test_node_refuses_labels_in_two_branches(self) -> None:
-        tree = Taxonomy.from_rows([("x", "other", "A", "*"), ("y", "other", "B", "*"), ("z", "other", "B", "*")])
-        assert tree.leaves == 3
-        with pytest.raises(ConfigError, match="'other' names nodes in different branches"):
-            tree.node("other")
-        assert tree.path(tree.lca(1, 2)) == ("other", "B", "*")
+    @given(careless_rows())
+    def test_a_label_means_one_set_of_leaves_or_is_refused(self, rows: list[tuple[str, ...]]) -> None:
+        below: dict[tuple[str, ...], set[str]] = {}  # by the path to the root
+        for row in rows:
+            for j in range(len(row)):
+                below.setdefault(row[j:], set()).add(row[0])
+        meanings: dict[str, set[frozenset[str]]] = {}
+        for path, leaves in below.items():
+            meanings.setdefault(path[0], set()).add(frozenset(leaves))
+        unclear = {label for label, sets in meanings.items() if len(sets) > 1}
+        if not unclear:
+            tree = Taxonomy.from_rows(rows)
+            assert sorted(tree.rows()) == sorted(rows)
+            return
+        with pytest.raises(ConfigError) as refused:
+            Taxonomy.from_rows(rows)
+        label, one, two = re.findall(r"'([^']*)'", str(refused.value))[1:]
+        assert label in unclear
+        assert one != two
+        assert {tuple(one.split(";")), tuple(two.split(";"))} <= set(rows)
 
     def test_path_and_rows(self, tree: Taxonomy) -> None:
         assert tree.path(3) == ("lobar", "pneumonia", "lung", "*")
@@ -199,6 +221,12 @@ class TestMissing:
         assert more.lca(0, more.leaves - 1) == more.root
         assert more.with_missing() is more
 
+    def test_a_root_of_several_levels_stands_for_missing_too(self) -> None:
+        tree = Taxonomy.from_rows([("a", "X", "*", "*"), ("b", "X", "*", "*"), ("c", "Y", "*", "*")]).with_missing()
+        assert tree.path(tree.code("")) == ("", "*", "*")
+        assert tree.labels[tree.lca(0, 2)] == "*"
+        assert tree.with_missing() is tree
+
     def test_single_node(self) -> None:
         tree = Taxonomy.from_rows([("only",)])
         assert (tree.leaves, tree.root, tree.levels) == (1, 0, 1)
@@ -229,6 +257,13 @@ class TestRows:
             ([("X", "*"), ("a", "X", "*")], "'t' has a row for 'X', which is also the parent of 'a'"),
             ([("*",), ("a", "*")], r"'t' has a row for '\*', which is also the parent of 'a'"),
             ([("a", "", "*")], "'t' has an inner node without a label"),
+            # In two branches; a leaf and a group; the root and a group that was padded with its name.
+            (
+                [("x", "o", "A", "*"), ("y", "o", "B", "*")],
+                r"'t': 'o' stands for .* rows 'x;o;A;\*' and 'y;o;B;\*'; give each",
+            ),
+            ([("o", "o", "*"), ("y", "o", "*"), ("z", "*")], r"'o' stands for .* rows 'o;o;\*' and 'y;o;\*'"),
+            ([("a", "*", "*"), ("b", "B", "*")], r"'\*' stands for .* rows 'a;\*;\*' and 'b;B;\*'"),
         ],
     )
     def test_errors(self, rows: list[tuple[str, ...]], message: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.errors import InputError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.schema import Intervals
@@ -21,16 +22,23 @@ def cellwise(data: Microdata) -> Microdata:
     Each domain becomes a taxonomy of its values under one root `*`, so the `il` of a partition is the number of cells that
     are blanked, and minimising it is minimal local suppression. A missing value is a value like any other.
     """
-    return replace(data, domains=tuple(_flat(domain) for domain in data.domains))
+    return replace(
+        data, domains=tuple(_flat(domain, name) for domain, name in zip(data.domains, data.quasi, strict=True))
+    )
 
 
-def _flat(domain: Domain) -> Tree:
+def _flat(domain: Domain, name: str) -> Tree:
     if isinstance(domain, Interval):
         labels = [domain.text(code) for code in range(len(domain.values))]
     elif isinstance(domain, Tree):
         labels = list(domain.taxonomy.labels[: domain.size - domain.has_missing])
     else:
         labels = list(domain.labels)
+    if SUPPRESSED in labels:
+        raise InputError(
+            f"Column '{name}' has the value '{SUPPRESSED}', and a value that is left out is published as '{SUPPRESSED}' too; "
+            "write it in another way, or use another recode."
+        )
     flat = Taxonomy.from_rows([(label, SUPPRESSED) for label in labels])
     return Tree(flat.with_missing() if domain.has_missing else flat, domain.has_missing)
 

@@ -27,7 +27,6 @@ from shoal.errors import ConfigError, InputError, InternalError, did_you_mean
 IntArray = NDArray[np.int32]
 
 MISSING = ""  # the label of the leaf that stands for "no value"
-_AMBIGUOUS = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,16 +118,30 @@ class Taxonomy:
         put(self, "depth", _frozen(depth))
         put(self, "leaf_counts", _frozen(below))
         put(self, "leaf_codes", {label: code for code, label in enumerate(self.labels[:leaves])})
-        put(self, "_by_label", _highest_by_label(self.labels, first, last))
+        put(self, "_by_label", {label: node for node, label in enumerate(self.labels)})  # the highest comes last
         if len(self.leaf_codes) != leaves:
             raise InternalError(f"taxonomy '{self.name}': two leaves carry the same label")
+        for node, label in enumerate(self.labels):
+            other = self._by_label[label]
+            if (first[node], last[node]) != (first[other], last[other]):
+                raise ConfigError(self._two_meanings(node, other))
+
+    def _two_meanings(self, node: int, other: int) -> str:
+        """What to say of two nodes with one label over different leaves: nobody could tell which of them was published."""
+        outside = next(c for c in range(self.first[other], self.last[other] + 1) if not self.covers(node, c))
+        one, two = (";".join(self.path(leaf)) for leaf in (int(self.first[node]), outside))
+        return (
+            f"Taxonomy '{self.name}': '{self.labels[node]}' stands for different groups of values in the rows '{one}' and "
+            f"'{two}'; give each group a label of its own."
+        )
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[str]], name: str = "taxonomy") -> Taxonomy:
         """From `rows`, one a leaf, leaf first and root last; they may differ in length. `name` is for messages
         ("taxonomy" by default).
 
-        A node is its path to the root: equal labels in different branches are different nodes. Returns the taxonomy.
+        Equal labels may follow each other on a path, over the same leaves. A label that stands for different leaves in
+        different rows is refused: published, it would not tell which. Returns the taxonomy.
         """
         labels: list[str] = []
         parent: list[int] = []
@@ -252,11 +265,6 @@ class Taxonomy:
         node = self._by_label.get(label)
         if node is None:
             raise ConfigError(f"Taxonomy '{self.name}' has no value '{label}'; {did_you_mean(label, self._by_label)}")
-        if node == _AMBIGUOUS:
-            raise ConfigError(
-                f"'{label}' names nodes in different branches of taxonomy '{self.name}'; "
-                f"give each of them a label of its own."
-            )
         return node
 
     @overload
@@ -298,9 +306,17 @@ class Taxonomy:
         return nodes
 
     def with_missing(self) -> Taxonomy:
-        """The same tree with one more leaf, labelled '', as the last leaf and directly under the root."""
+        """The same tree with one more leaf, labelled '', as the last leaf and directly under the root.
+
+        Under the lowest root, where several nodes of its name follow each other: all of them stand for everything.
+        """
+        top = self.root
+        while (
+            np.count_nonzero(self.parent == top) == 1 and self.labels[top - 1] == self.labels[top] and top > self.leaves
+        ):
+            top -= 1
         known = self.leaf_codes.get(MISSING)
-        if known is not None and known == self.leaves - 1 and self.parent[known] == self.root:
+        if known is not None and known == self.leaves - 1 and self.parent[known] >= top:
             return self
         if known is not None:
             raise ConfigError(
@@ -311,7 +327,7 @@ class Taxonomy:
             return Taxonomy((*self.labels, MISSING, "*"), _frozen([2, 2, -1]), self.name)
         labels = (*self.labels[: self.leaves], MISSING, *self.labels[self.leaves :])
         parent = np.where(self.parent == -1, -1, self.parent + 1).astype(np.int32)
-        return Taxonomy(labels, np.insert(parent, self.leaves, self.root + 1), self.name)
+        return Taxonomy(labels, np.insert(parent, self.leaves, top + 1), self.name)
 
     def __repr__(self) -> str:
         return f"Taxonomy('{self.name}', {self.leaves} leaves, {self.levels} levels)"
@@ -365,15 +381,6 @@ def _frozen(values: Sequence[int]) -> IntArray:
     array = np.array(values, dtype=np.int32)
     array.flags.writeable = False
     return array
-
-
-def _highest_by_label(labels: Sequence[str], first: list[int], last: list[int]) -> dict[str, int]:
-    highest: dict[str, int] = {}
-    for node in range(len(labels) - 1, -1, -1):
-        top = highest.setdefault(labels[node], node)
-        if top != _AMBIGUOUS and not (first[top] <= first[node] and last[node] <= last[top]):
-            highest[labels[node]] = _AMBIGUOUS
-    return highest
 
 
 def _circle(parents: Mapping[str, str], start: str) -> list[str]:

@@ -113,6 +113,7 @@ CASES = [
     Case("no quasi-identifier", lambda folder: (folder / "shoal.toml").write_text(
         CONFIG.replace('role = "quasi"', 'role = "other"')) and None, 'role "quasi"'),
     Case("taxonomy with two roots", taxonomy("41000;a;*\n41001;a;*\n41002;b;all\n"), "root"),
+    Case("taxonomy with a label of two meanings", taxonomy("41000;other;a;*\n41001;other;b;*\n41002;b;*\n"), "rows '41000;other;a;*' and '41001;other;b;*'"),
     Case("taxonomy with a cycle", taxonomy("child;parent\n41000;a\na;b\nb;a\n"), "circle"),
     Case("value the taxonomy does not know", taxonomy("41000;*\n41001;*\n"), "'41002' (4 records)"),
     Case("taxonomy file missing", config('kind = "category"', 'taxonomy = "nowhere.csv"'), "nowhere.csv"),
