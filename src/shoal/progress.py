@@ -16,9 +16,10 @@ verifying: 100%
 Whoever works is given a `Progress`, calls it with the share that is done and, where there is no share to tell, calls `check`.
 Both raise `Cancelled` once somebody has called `cancel`, from whatever thread. They cost about a microsecond: call them
 several times a second, and never in between what must not be torn apart. A compiled loop that may take longer works in
-slices: it returns when it has done a certain amount of work, and is called again to go on where it was.
+slices: it returns when it has done a certain amount of work (never after a certain time: the same work is cut at the same
+places on every machine), and is called again to go on where it was.
 
-Functions for users take `progress: Callable[[float], object] | None` and begin with `Progress.of(progress)`, so that a plain
+Functions for users take `progress: Told | None` and begin with `Progress.of(progress)`, so that a plain
 function of the share will do.
 """
 
@@ -32,10 +33,12 @@ from typing import NamedTuple, TypeVar
 
 from shoal.errors import Cancelled
 
-Told = Callable[[float], object]
+Told = Callable[[float], None]
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+# Elementary steps of a compiled loop between two checks: about a twentieth of a second.
+SLICE = 5_000_000
 # Seconds between two tellings, and how much must have been seen before the time left is worth telling.
 EVERY = 0.1
 SEEN_SECONDS, SEEN_SHARE = 1.0, 0.01
@@ -131,6 +134,13 @@ class Progress:
             self._whole.tell(name, at_once=True)
         yield part
         part._advance(1.0)
+
+    def slices(self, items: int, cost: int) -> Iterator[slice]:
+        """Stretches of so many items, each of about SLICE steps where an item costs so many; tells the share in between."""
+        step = max(1, SLICE // max(1, cost))
+        for begin in range(0, items, step):
+            self(begin / items)
+            yield slice(begin, begin + step)
 
     def _part(self, name: str, weight: float | None) -> Progress:
         part = Progress.__new__(Progress)

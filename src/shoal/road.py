@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from shoal.algorithms import Progress, run
+from shoal.algorithms import run
 from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
 from shoal.measures.loss import measure
@@ -22,6 +22,7 @@ from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
+from shoal.progress import Progress, Told
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
@@ -43,7 +44,7 @@ def anonymize(
     intervals: Intervals = "text",
     order: Order = "shuffle",
     suppressed: Suppressed = "mask",
-    progress: Progress | None = None,
+    progress: Told | None = None,
     **options: Any,
 ) -> Release:
     """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed.
@@ -89,6 +90,7 @@ def anonymize(
         require_word(what, word, get_args(allowed))
     if isinstance(refine, str):
         require_word("refine", refine, ("fast", "thorough"))
+    told = Progress.of(progress)
     policy = policy if isinstance(policy, Policy) else Policy((policy,))
     if recode == "suppress":
         data, objective = cellwise(data), "il"
@@ -98,23 +100,28 @@ def anonymize(
     if algorithm == "auto":
         # A search of less than a second is none to rely on.
         options = {**options, "refined": bool(refine) if isinstance(refine, bool | str) else refine >= 1}
-    partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=progress, options=options)
+    # A search that follows takes most of the time.
+    with told.stage("grouping records", 0.2 if refine else 0.85) as part:
+        partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=part, options=options)
     require_publishable(rules, partition, drop=suppressed == "drop")
     if refine:
-        partition = refined(data, rules, partition, objective=objective, effort=refine, seed=seed, progress=progress)
-    partition, states = published_classes(data, partition, rules, data.space(objective))
-    secret = fingerprint(data.frame)
-    masked = mask(
-        data,
-        partition,
-        states,
-        recode=recode,
-        intervals=intervals,
-        drop_suppressed=suppressed == "drop",
-        shuffle_seed=seed if order == "shuffle" else None,
-        secret=secret,
-    )
-    evidence = verify(masked, policy, data.schema)
+        with told.stage("refining", 0.7) as part:
+            partition = refined(data, rules, partition, objective=objective, effort=refine, seed=seed, progress=part)
+    with told.stage("masking", 0.05):
+        partition, states = published_classes(data, partition, rules, data.space(objective))
+        secret = fingerprint(data.frame)
+        masked = mask(
+            data,
+            partition,
+            states,
+            recode=recode,
+            intervals=intervals,
+            drop_suppressed=suppressed == "drop",
+            shuffle_seed=seed if order == "shuffle" else None,
+            secret=secret,
+        )
+    with told.stage("verifying", 0.03):
+        evidence = verify(masked, policy, data.schema)
     if not evidence.passed and recode == "microaggregate" and not rules.union_closed:
         raise UnsupportedError(
             "Classes with equal means are one class in the published table, and this policy does not allow good classes to be "
@@ -127,7 +134,8 @@ def anonymize(
             raise InternalError(
                 f"{algorithm} made a table that failed verification, nothing was released. {problem}"
             ) from None
-    measures = measure(data, partition, rules.k, states, suppressed=suppressed)
+    with told.stage("measuring"):
+        measures = measure(data, partition, rules.k, states, suppressed=suppressed)
     settings = {
         "algorithm": algorithm,
         "objective": objective,

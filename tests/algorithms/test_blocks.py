@@ -23,6 +23,7 @@ from shoal.models.k_anonymity import KAnonymity
 from shoal.models.p_sensitive import PSensitive
 from shoal.models.t_closeness import TCloseness
 from shoal.policy import Policy, Rules
+from shoal.progress import Progress
 
 ILLNESSES = [["flu", "lung", "*"], ["asthma", "lung", "*"], ["ulcer", "stomach", "*"], ["gastritis", "stomach", "*"]]
 EXAMPLES = [model for kind in MODELS.values() for model in kind.examples()]
@@ -120,7 +121,7 @@ def test_one_block_is_the_algorithm_itself(algorithm: str) -> None:
 def test_threads_change_nothing() -> None:
     data = table()
     rules = bound(data, KAnonymity(3), TCloseness(0.4, "illness", distance="equal"))
-    given: dict[str, Any] = {"objective": "ncp", "seed": 2, "progress": lambda share: None, "blocks": 60}
+    given: dict[str, Any] = {"objective": "ncp", "seed": 2, "progress": Progress(), "blocks": 60}
     one = in_blocks("k_member", data, rules, threads=1, **given)
     four = in_blocks("k_member", data, rules, threads=4, **given)
     assert one.notes["blocks"]["count"] > 3
@@ -160,13 +161,13 @@ def test_a_blocks_own_distribution_would_not_do() -> None:
 def test_blocks_are_good_classes_of_the_size_asked_for() -> None:
     data = table(2000)
     rules = bound(data, KAnonymity(5), PSensitive(3, "illness"))
-    labels = cut_blocks(data, rules, data.space("ncp"), 250)
+    labels = cut_blocks(data, rules, data.space("ncp"), 250, Progress())
     sizes = np.bincount(labels)
     assert sizes.max() <= 250
     assert sizes.min() >= 250 // 8
     assert (rules.deficits(labels, len(sizes)) <= 0).all()
     only_size = bound(data, KAnonymity(5))
-    labels = cut_blocks(data, only_size, data.space("ncp"), 250)
+    labels = cut_blocks(data, only_size, data.space("ncp"), 250, Progress())
     assert np.bincount(labels).max() <= 250
     first = np.full(len(data.points.weights), -1)
     first[data.points.of_record] = labels

@@ -24,6 +24,7 @@ from shoal.models.p_sensitive import PSensitive
 from shoal.models.t_closeness import TCloseness
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
+from shoal.progress import Progress
 
 MEASURES = ("il", "ncp", "granularity")
 HARDER = (
@@ -177,7 +178,7 @@ def test_left_overs_join_the_cheapest_class() -> None:
         rules = bound(data, KAnonymity(2))
         labels = np.random.default_rng(seed).integers(-1, 8, 50)
         labels[:8] = np.arange(8)
-        placed = assign_leftovers(data, rules, labels, data.space("ncp"))
+        placed = assign_leftovers(data, rules, labels, data.space("ncp"), Progress())
         table, wanted = Table(data, "ncp"), [np.flatnonzero(labels == c).tolist() for c in range(8)]
         for record in np.flatnonzero(labels < 0):
             wanted[table.best_class(int(record), wanted)].append(int(record))
@@ -191,7 +192,7 @@ def test_left_overs_never_spoil_a_class() -> None:
     labels = good.labels.astype(np.int64)
     labels[np.isin(labels, [0, 1, 2])] = -1
     labels = np.where(labels > 0, labels - 3, labels)
-    placed = assign_leftovers(data, rules, labels, data.space("ncp"))
+    placed = assign_leftovers(data, rules, labels, data.space("ncp"), Progress())
     assert (rules.deficits(placed, int(placed.max()) + 1) <= 0).all()
     assert (placed[labels >= 0] == labels[labels >= 0]).all()
 
@@ -202,7 +203,7 @@ def test_merging_takes_the_cheapest_partner_that_helps() -> None:
     table = Table(data, "il")
     apart = [[0, 1], [2, 3], [4, 6], [5]]
     labels = Partition.of_classes(apart, 7).labels
-    merged = merge_until_ok(data, rules, labels, data.space("il"))
+    merged = merge_until_ok(data, rules, labels, data.space("il"), Progress())
     added = [table.total([[*other, 5]]) - table.total([other]) for other in apart[:3]]
     assert merged[5] == int(np.argmin(added))
     assert (merged[labels < 3] == labels[labels < 3]).all()
@@ -213,7 +214,7 @@ def test_merging_reaches_every_policy_from_anywhere(model: Model) -> None:
     data = random_table(4, 120, sensitive=2)
     rules = bound(data, KAnonymity(4), model)
     labels = np.random.default_rng(0).integers(-1, 60, 120)
-    made = finish(data, rules, Partition.compact(labels).labels, "ncp")
+    made = finish(data, rules, Partition.compact(labels).labels, "ncp", Progress())
     assert all(rules.ok(members) for members in made.members())
 
 

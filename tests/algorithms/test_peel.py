@@ -21,6 +21,7 @@ from shoal.kernels.space import flatten
 from shoal.microdata import Microdata
 from shoal.models import MODELS
 from shoal.policy import Policy, Rules
+from shoal.progress import Progress
 
 EXAMPLES = [example for model in MODELS.values() for example in model.examples()]
 pytestmark = pytest.mark.filterwarnings("ignore:.*do not vary")
@@ -154,7 +155,7 @@ def test_cells_are_those_of_the_lattice_by_rising_loss(seed: int) -> None:
     assert wanted.mode == WHOLE and wanted.smallest == 3
     points = data.points
     live = module._bits(np.zeros(len(points.codes), dtype=np.int32), 1)[0]
-    inside, visits = module._cells(data, flatten(space), wanted, live)
+    inside, visits = module._cells(data, flatten(space), wanted, live, Progress())
     found, losses, members = set(), [], np.empty(len(points.codes), dtype=np.int64)
     for visit in visits:
         here = members[: find_points(visit, inside, live, members)]
@@ -245,7 +246,7 @@ def test_left_overs_go_to_the_cheapest_class_that_stays_good() -> None:
     space, random = data.space("granularity"), np.random.default_rng(0)
     labels = np.where(np.arange(data.n) < 130, random.integers(0, 4, data.n), -1).astype(np.int64)
     before = [np.flatnonzero(labels == c).tolist() for c in range(4)]
-    module._place(data, rules, rules.flat(), space, labels)
+    module._place(data, rules, rules.flat(), space, labels, Progress())
 
     def unit(members: list[int]) -> float:
         return float(space.unit(space.states(data.codes, np.array(members), np.array([0])))[0])

@@ -15,6 +15,7 @@ from shoal.algorithms.xmeans import kmeans, on_grid, score, xmeans
 from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.space import Interval
 
 
@@ -54,7 +55,7 @@ def test_k_means_equals_the_naive_one(seed: int) -> None:
     random = np.random.default_rng(seed)
     points = on_grid(random.integers(0, 7, (60, 3)) / (6.0 if seed % 2 else 8.0))
     sizes, count = random.integers(1, 5, 60), 2 + seed % 6
-    labels = kmeans(points, sizes.astype(float), count, seed, 100)
+    labels = kmeans(points, sizes.astype(float), count, seed, 100, Progress())
     members = [[0] * size for size in sizes.tolist()]
     whole = (points * 2**20).astype(int).tolist()
     expected = naive.kmeans(whole, members, list(range(60)), count, seed, None)
@@ -62,7 +63,7 @@ def test_k_means_equals_the_naive_one(seed: int) -> None:
 
 
 def test_k_means_of_equal_points_is_one_cluster() -> None:
-    assert kmeans(np.ones((5, 2)), np.ones(5), 3, 0, 100).tolist() == [0] * 5
+    assert kmeans(np.ones((5, 2)), np.ones(5), 3, 0, 100, Progress()).tolist() == [0] * 5
 
 
 def test_equal_rows_are_clustered_once() -> None:
@@ -96,7 +97,7 @@ def test_merging_equals_the_naive_twin(seed: int, part: int) -> None:
     mine = bags.of_part(part)
     before = [np.flatnonzero(bags.records == bag).tolist() for bag in mine]
     groups = bags.group[mine].tolist()
-    bags.settle(mine, by_group=part == 1)
+    bags.settle(mine, Progress(), by_group=part == 1)
     expected = naive.merge(before, groups, ready.features.tolist(), lambda m: rules.ok(np.array(m)), part == 1)
     labels = bags.labels()
     found = {frozenset(np.flatnonzero(labels == bag).tolist()) for bag in bags.of_part(part)}

@@ -15,9 +15,9 @@ from shoal.errors import ConfigError, did_you_mean
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress, Told
 from shoal.space import Measure
 
-Progress = Callable[[float], None]
 Algorithm = Callable[..., Partition]
 
 # Rooms that algorithms share; they are not algorithms themselves.
@@ -47,7 +47,7 @@ def run(
     *,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Told | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Partition:
     """Run one algorithm. Infeasible policies are refused before any work."""
@@ -56,14 +56,13 @@ def run(
     algorithm = find(name)
     require_options(name, options or {})
     rules.require_feasible()
+    told = Progress.of(progress)
+    settings = {"objective": objective, "seed": seed, "progress": told, **(options or {})}
     if name in BLOCKED:
         from shoal.algorithms.blocks import in_blocks
 
-        return in_blocks(
-            name, data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {})
-        )
-    return algorithm(data, rules, objective=objective, seed=seed, progress=progress or _silent, **(options or {}))
-
-
-def _silent(share: float) -> None:
-    pass
+        found = in_blocks(name, data, rules, **settings)
+    else:
+        found = algorithm(data, rules, **settings)
+    told(1.0)
+    return found

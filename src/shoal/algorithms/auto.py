@@ -10,12 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms import Progress, names, run
-from shoal.errors import ShoalError, UnsupportedError
+from shoal.algorithms import names, run
+from shoal.errors import Cancelled, ShoalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 from shoal.states import class_states
 
@@ -55,13 +56,17 @@ def auto(
     results: dict[str, Partition] = {}
     losses: dict[str, float] = {}
     refused: dict[str, str] = {}
-    for done, name in enumerate(candidates):
+    for name in candidates:
         try:
-            results[name] = run(name, trial, trial.rules(rules.policy), objective=objective, seed=seed)
+            with progress.stage(f"trying {name}", (1.0 if whole else 0.5) / len(candidates)) as part:
+                results[name] = run(
+                    name, trial, trial.rules(rules.policy), objective=objective, seed=seed, progress=part
+                )
             losses[name] = _loss(trial, results[name], objective)
+        except Cancelled:
+            raise
         except ShoalError as problem:
             refused[name] = str(problem)
-        progress((done + 1) / (len(candidates) + 1))
     if not losses:
         # Nothing worked on the trial: let the most general candidate explain itself on the whole table.
         return run("mondrian", data, rules, objective=objective, seed=seed, progress=progress)

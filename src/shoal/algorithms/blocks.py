@@ -21,20 +21,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress, find
+from shoal.algorithms import find
 from shoal.algorithms.mondrian import cut_blocks
 from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress, side_by_side
 from shoal.space import Measure, Space
 from shoal.states import class_states
 
@@ -66,9 +65,11 @@ def in_blocks(
     """Run an algorithm block by block. `blocks` is the number of records of one: 0 for none, by default up to the size."""
     size = _size(name, data.n, blocks, options)
     whole = find(name)
-    labels = (
-        cut_blocks(data, rules, data.space(objective), size, threads) if 0 < size < data.n else np.zeros(1, np.int32)
-    )
+    space = data.space(objective)
+    labels = np.zeros(1, np.int32)
+    if 0 < size < data.n:
+        with progress.stage("cutting blocks", 0.05) as part:
+            labels = cut_blocks(data, rules, space, size, part, threads)
     if labels.max() == 0:
         return whole(data, rules, objective=objective, seed=seed, progress=progress, **options)
 
@@ -76,12 +77,14 @@ def in_blocks(
         return whole(part, bound, objective=objective, seed=_seed(seed, number), progress=told, **options)
 
     work = _Work(data, rules, solve, threads or os.cpu_count() or 1)
-    found = work.solved(labels, 0, lambda share: progress(0.85 * share))
+    with progress.stage("solving blocks", 0.75) as part:
+        found = work.solved(labels, 0, part)
     count, number, pooled = int(labels.max()) + 1, int(labels.max()) + 1, []
     for share in POOLED:
-        found, number, better = work.mended(found, data.space(objective), size, number, share)
+        # The work is about that of the records which are solved again.
+        with progress.stage("mending seams", 0.2 * share / sum(POOLED)) as part:
+            found, number, better = work.mended(found, space, size, number, share, part)
         pooled += [share] if better else []
-    progress(1.0)
     note = {"count": count, "records": size, "pooled": pooled}
     return Partition.compact(found, notes={"blocks": note})
 
@@ -118,14 +121,8 @@ class _Work:
         """The class of each record, block after block; label -1 is in no block. Blocks are numbered from `first` on."""
         order = np.argsort(blocks, kind="stable")[np.count_nonzero(blocks < 0) :]
         members = np.split(order, np.cumsum(np.bincount(blocks[order]))[:-1])
-        shares, lock = np.zeros(len(members)), Lock()
 
-        def one(number: int) -> Partition:
-            def told(share: float) -> None:
-                with lock:
-                    shares[number] = share * len(members[number]) / len(order)
-                    progress(float(shares.sum()))
-
+        def one(number: int, told: Progress) -> Partition:
             records = members[number]
             return self.solve(self.data.take(records), self.rules.restrict(records), first + number, told)
 
@@ -133,15 +130,18 @@ class _Work:
         classes = 0
         # The largest first: the last one to finish should not be a large one that began late.
         turns = sorted(range(len(members)), key=lambda number: (-len(members[number]), number))
-        with ThreadPoolExecutor(self.threads) as pool:
-            results = dict(zip(turns, pool.map(one, turns), strict=True))
+        sizes = [len(members[number]) for number in turns]
+        solved = side_by_side(one, turns, progress, threads=self.threads, weights=sizes)
+        results = dict(zip(turns, solved, strict=True))
         for number, records in enumerate(members):
             part = results[number]
             labels[records] = np.where(part.labels >= 0, part.labels + classes, -1)
             classes += part.classes
         return labels
 
-    def mended(self, labels: Labels, space: Space, size: int, number: int, share: float) -> tuple[Labels, int, bool]:
+    def mended(
+        self, labels: Labels, space: Space, size: int, number: int, share: float, progress: Progress
+    ) -> tuple[Labels, int, bool]:
         """The labels after a share of the records was solved again, the next block's number, and whether that was better."""
         before = Partition.compact(labels)
         units = np.rint(space.unit(class_states(self.data, before, space)) * TICKS)
@@ -156,8 +156,9 @@ class _Work:
         if np.count_nonzero(taken) < 2 or not rules.ok(np.arange(len(records))):
             return labels, number, False
         blocks = np.full(self.data.n, -1, dtype=np.int32)
-        blocks[records] = cut_blocks(self.data.take(records), rules, space, size, self.threads)
-        again = self.solved(blocks, number, lambda _: None)
+        with progress.stage(weight=0.1) as part:
+            blocks[records] = cut_blocks(self.data.take(records), rules, space, size, part, self.threads)
+        again = self.solved(blocks, number, progress)
         fresh = np.where(inside, np.where(again >= 0, again + before.classes, -1), before.labels)
         number += int(blocks.max()) + 1
         if _total(self.data, Partition.compact(fresh), space) >= _total(self.data, before, space):

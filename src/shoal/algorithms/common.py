@@ -18,18 +18,18 @@ from shoal.microdata import Microdata
 from shoal.models import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules, Stats
+from shoal.progress import SLICE, Progress
 from shoal.space import Measure, Space
 
 if TYPE_CHECKING:
-    from shoal.kernels.greedy import Groups, Needs, Others
+    from shoal.kernels.greedy import Groups, Needs, Open, Others
     from shoal.kernels.pool import Frontier, Pool
     from shoal.kernels.space import FlatSpace
 
 Labels = NDArray[np.int64]
 Records = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Progress = Callable[[float], None]
-Growth = Callable[..., tuple[int, int]]
+Growth = Callable[..., None]
 
 TICKS = 2.0**40
 GONE = 2**62
@@ -75,28 +75,29 @@ def grow_classes(
     The first seed is the record `first` itself (`start_there`) or the one furthest from it.
     `weights` (one a rule) weigh the gains of rules that count distinct values as Div does (docs/models.md#hom-and-div).
     """
-    from shoal.kernels.greedy import make_groups
+    from shoal.kernels.greedy import FREE, POINT, SIZE, make_groups, make_open
     from shoal.kernels.pool import bring_forward, make_frontier, make_pool
     from shoal.kernels.space import flatten
 
     flat, codes = flatten(space), writable_codes(data)
     group, codes_of_groups = sensitive_groups(rules)
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
-    step = _growth(rules, codes_of_groups, weights)
+    grow = _growth(rules, codes_of_groups, weights, progress)
     labels = np.full(data.n, -1, dtype=np.int64)
     reference = codes[first].copy()
-    label, free, built = 0, data.n, 0
-    while free >= rules.k:
+    at, built = np.zeros(5, dtype=np.int64), 0
+    at[POINT], at[FREE] = -1, data.n
+    width = sum(view.width for view in rules.views)
+    while at[SIZE] > 0 or at[FREE] >= rules.k:
         # Half-empty trees answer slowly; building one anew is cheap.
-        if 2 * free <= built or built == 0:
+        if at[SIZE] == 0 and (2 * at[FREE] <= built or built == 0):
             pool = make_pool(flat, codes, key, group, np.flatnonzero(labels == -1))
-            front, groups, built = make_frontier(pool), make_groups(pool, len(codes_of_groups)), free
-        seed = bring_forward(pool, first) if start_there and free == data.n else -1
-        limit = max(1, min(free // 2, data.n // 50) // rules.k)
-        label, free = step(
-            flat, pool, front, groups, rules.k, diverse_first, from_seed, reference, labels, label, free, limit, seed
-        )
-        progress(0.9 * (1 - free / data.n))
+            front, groups = make_frontier(pool), make_groups(pool, len(codes_of_groups))
+            if start_there and built == 0:
+                at[POINT] = bring_forward(pool, first)
+            built, opened = int(at[FREE]), make_open(flat, pool, groups, width, at)
+        grow(flat, pool, front, groups, opened, rules.k, diverse_first, from_seed, reference, labels, built // 2, SLICE)
+        progress(1 - at[FREE] / data.n)
     return np.where(labels >= 0, labels, -1)
 
 
@@ -156,10 +157,10 @@ def needs_of(
     return needs, Others(picked, np.ascontiguousarray(cell[:, view[other]]))
 
 
-def _growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> Growth:
+def _growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None, progress: Progress) -> Growth:
     compiled = needs_of(rules, codes_of_groups, weights)
     if compiled is None:
-        return _PlainGrowth(rules, codes_of_groups, weights)
+        return _PlainGrowth(rules, codes_of_groups, weights, progress)
     from shoal.kernels.greedy import grow
 
     needs, others = compiled
@@ -167,10 +168,12 @@ def _growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | 
 
 
 class _PlainGrowth:
-    """`kernels.greedy.grow` for rules that only NumPy can evaluate."""
+    """`kernels.greedy.grow` for rules that only NumPy can evaluate; it checks the progress itself, whatever its steps."""
 
-    def __init__(self, rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None) -> None:
-        self.rules, self.codes = rules, codes_of_groups
+    def __init__(
+        self, rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None, progress: Progress
+    ) -> None:
+        self.rules, self.codes, self.progress = rules, codes_of_groups, progress
         self.beyond_size = np.array([rule.view is not None for rule in rules.rules])
         self.weights = np.zeros(len(rules.rules)) if weights is None else weights
 
@@ -180,42 +183,39 @@ class _PlainGrowth:
         pool: Pool,
         front: Frontier,
         groups: Groups,
+        opened: Open,
         k: int,
         diverse_first: bool,
         from_seed: bool,
         reference: NDArray[np.int32],
         labels: Labels,
-        label: int,
-        free: int,
-        limit: int,
-        seed: int,
-    ) -> tuple[int, int]:
-        from shoal.kernels.greedy import SET_ASIDE, cheapest_among, take_from
+        enough: int,
+        steps: int,
+    ) -> None:
+        from shoal.kernels.greedy import FREE, LABEL, POINT, SET_ASIDE, cheapest_among, take_from
         from shoal.kernels.pool import absorb, cheapest, furthest, start_search
         from shoal.kernels.space import begin
 
-        state = np.empty(int(flat.slot[-1]), dtype=np.int64)
-        aside = np.empty((len(pool.codes), 3), dtype=np.int64)
-        for _ in range(limit):
-            if free < k:
-                break
+        state, at = opened.state, opened.at
+        while at[FREE] >= k and at[FREE] > enough:
             counts = [np.zeros((1, view.width), dtype=np.int64) for view in self.rules.views]
             members: list[int] = []
-            point = furthest(flat, pool, front, reference) if seed < 0 else seed
-            seed, version, finished = -1, 0, False
+            point = furthest(flat, pool, front, reference) if at[POINT] < 0 else int(at[POINT])
+            at[POINT], version, finished = -1, 0, False
             reference[:] = pool.codes[point]
             begin(flat, state, pool.codes[point])
             start_search(front)
             while True:
+                self.progress.check()
                 members.append(take_from(pool, groups, point))
-                labels[members[-1]] = label
-                free -= 1
+                labels[members[-1]] = at[LABEL]
+                at[FREE] -= 1
                 counts = self.joined(counts, np.array([pool.group[point]]))
                 version += bool(absorb(flat, state, pool.codes[point]))
                 lacking = self.deficits(len(members), counts)
                 lacks = (diverse_first or len(members) >= k) and bool((lacking > 0).any())
                 finished = len(members) >= k and not lacks
-                if finished or free == 0:
+                if finished or at[FREE] == 0:
                     break
                 if not lacks:
                     point = cheapest(flat, pool, front, state, version)
@@ -223,13 +223,12 @@ class _PlainGrowth:
                 helps, allowed = self.most_helpful(groups, len(members), counts, lacking)
                 if helps <= 0 and len(members) >= k:
                     break
-                point = cheapest_among(flat, pool, front, groups, state, version, allowed, aside)
+                point = cheapest_among(flat, pool, front, groups, state, version, allowed, opened.aside)
             if not from_seed:
                 reference[:] = pool.codes[point]
-            label += finished
+            at[LABEL] += finished
             if not finished:
                 labels[members] = SET_ASIDE
-        return label, free
 
     def deficits(self, size: int, counts: list[Records]) -> Floats:
         """Rules beyond the size × classes."""
@@ -260,13 +259,16 @@ class _PlainGrowth:
         return float(gain.max()), allowed
 
 
-def finish(data: Microdata, rules: Rules, labels: NDArray[Any], objective: Measure, **notes: Any) -> Partition:
-    """Place the records without a class, merge what is not good, and check the promise."""
+def finish(
+    data: Microdata, rules: Rules, labels: NDArray[Any], objective: Measure, progress: Progress, **notes: Any
+) -> Partition:
+    """Place the records without a class, merge what is not good, and check the promise; what is left of `progress` is for it."""
     space = data.space(objective)
-    placed = assign_leftovers(data, rules, labels, space)
-    alone = np.flatnonzero(placed < 0)
-    placed[alone] = placed.max() + 1 + np.arange(len(alone))
-    return checked(rules, merge_until_ok(data, rules, placed, space), **notes)
+    with progress.stage("placing left-over records") as part:
+        placed = assign_leftovers(data, rules, labels, space, part)
+        alone = np.flatnonzero(placed < 0)
+        placed[alone] = placed.max() + 1 + np.arange(len(alone))
+        return checked(rules, merge_until_ok(data, rules, placed, space, part), **notes)
 
 
 def checked(rules: Rules, labels: NDArray[Any], **notes: Any) -> Partition:
@@ -277,7 +279,7 @@ def checked(rules: Rules, labels: NDArray[Any], **notes: Any) -> Partition:
     return partition
 
 
-def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
+def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space, progress: Progress) -> Labels:
     """Records with label -1, in order, join the class with the least added loss that stays good.
 
     Those that would spoil every class keep label -1. With no class at all, everybody is in class 0.
@@ -293,7 +295,8 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     codes, classes = writable_codes(data), _Classes(data, rules, labels, space)
     flat, states, sizes, losses = classes.flat, classes.states, classes.sizes, classes.losses
     if rules.superset_closed:
-        spread(flat, codes, waiting, states, sizes, losses, labels)
+        for part in progress.slices(len(waiting), states.size):
+            spread(flat, codes, waiting[part], states, sizes, losses, labels)
         return labels
     group, codes_of_groups = sensitive_groups(rules)
     version = np.zeros(len(sizes), dtype=np.int32)
@@ -302,6 +305,7 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     failed = np.full((len(codes_of_groups), len(sizes)) if remember else (1, 1), -1, dtype=np.int32)
     for _ in range(PASSES):
         for record in waiting:
+            progress.check()
             costs = added_by_class(flat, states, sizes, losses, codes[record])
             if remember:
                 costs[failed[group[record]] == version] = GONE
@@ -320,7 +324,7 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     return labels
 
 
-def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space) -> Labels:
+def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: Space, progress: Progress) -> Labels:
     """Merge classes that are not good, smallest first, until all are.
 
     The partner is the cheapest one that makes the class good. If none of the nearest does, it is the one that leaves the
@@ -336,6 +340,7 @@ def merge_until_ok(data: Microdata, rules: Rules, labels: NDArray[Any], space: S
     deficits = np.where(classes.sizes > 0, deficits, 0.0)
     c = -1
     while (deficits > 0).any():
+        progress.check()
         if c < 0 or deficits[c] <= 0:
             failing = np.flatnonzero(deficits > 0)
             c = int(failing[np.argmin(classes.sizes[failing])])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import require_one_class
 from shoal.algorithms.levels import (
     Frequencies,
@@ -34,6 +33,7 @@ from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 
 
@@ -43,7 +43,7 @@ def datafly(
     *,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Progress = lambda share: None,
+    progress: Progress | None = None,
     threshold: int | None = None,
     masked: Masked = "absorb",
 ) -> Partition:
@@ -57,6 +57,7 @@ def datafly(
         raise ConfigError(f"datafly: threshold = {threshold!r} is not allowed; it must be a whole number of records.")
     require_masked("datafly", masked, rules)
     require_one_class(rules, "datafly")
+    told = Progress.of(progress)
     allowed = rules.k if threshold is None else threshold
     levels = full_domain(data)
     every = range(len(levels.heights))
@@ -74,8 +75,7 @@ def datafly(
         frequencies = rolled_up(frequencies, levels, rules, every, node, above)
         node = above
         steps.append(data.quasi[a])
-        progress(sum(node) / sum(levels.heights))
-    progress(1.0)
+        told(sum(node) / sum(levels.heights))
     notes = {"levels": dict(zip(data.quasi, node, strict=True)), "steps": steps, "masked": masked}
     return partition_at(data, levels, node, kept, notes)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import (
     checked,
     diversity_weights,
@@ -27,6 +26,7 @@ from shoal.microdata import Microdata
 from shoal.models.base import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import SLICE, Progress
 from shoal.space import Measure
 
 if TYPE_CHECKING:
@@ -62,7 +62,21 @@ def enhanced_pk(
     if any(form is None or form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in forms):
         return _dealt_evenly(data, rules, objective, seed_spread, progress)
 
-    from shoal.kernels.pk import deal, diversify, fill, homogeneity, make_clusters, make_points, serve
+    from shoal.kernels.pk import (
+        KEPT,
+        PLACE,
+        TO_FILL,
+        deal,
+        diversify,
+        fill,
+        homogeneity,
+        make_clusters,
+        make_dealing,
+        make_points,
+        make_repair,
+        make_serving,
+        serve,
+    )
     from shoal.kernels.pool import make_frontier, make_pool
     from shoal.kernels.space import flatten
 
@@ -85,37 +99,36 @@ def enhanced_pk(
     split = p - i_value
     repaired = bool((hardest.sizes[:split] < m).any()) and not faithful
     visited = np.arange(len(hardest.sizes) - 1, -1 if repaired else split - 1, -1)
-    deal(
-        flat,
-        codes,
-        group,
-        points,
-        needs,
-        clusters,
-        first[visited],
-        first[visited + 1],
-        p if repaired else i_value,
-        m if repaired else data.n,
-        data.points.codes,
-        data.points.of_record.astype(np.int64),
-        near,
-    )
-    progress(0.2)
+    of_point, dealing = data.points.of_record.astype(np.int64), make_dealing(points, needs)
+    target, cap = (p, m) if repaired else (i_value, data.n)
+    with progress.stage("dealing records", 0.15) as part:
+        while not deal(
+            flat, codes, group, points, needs, clusters, dealing, first[visited], first[visited + 1], target, cap,
+            data.points.codes, of_point, near, SLICE,
+        ):  # fmt: skip
+            part(int(clusters.size.sum()) / min(data.n, target * m))
 
     # Step 3: each frequent value once into every class.
     for sec in range(split - 1, -1, -1) if not repaired else ():
-        serve(flat, codes, group, points, needs, clusters, int(first[sec]), int(first[sec + 1]))
-        progress(0.2 + 0.3 * (split - sec) / split)
+        with progress.stage("dealing frequent values", 0.3 / split) as part:
+            low, high, serving = int(first[sec]), int(first[sec + 1]), make_serving(needs, m)
+            while not serve(flat, codes, group, points, needs, clusters, serving, low, high, SLICE):
+                part.check()
 
     # Step 4: the other attributes.
     by_diversity = np.argsort(homogeneity(needs, group, clusters), kind="stable")
     start, pool, live = _free_by_group(group, clusters.label, len(codes_of_groups))
-    kept = diversify(flat, codes, group, needs, clusters, by_diversity, start, pool, live, faithful)
+    repair = make_repair(needs, m, live)
+    with progress.stage("repairing diversity", 0.1) as part:
+        while not diversify(
+            flat, codes, group, needs, clusters, repair, by_diversity, start, pool, live, faithful, SLICE
+        ):
+            part(repair.at[PLACE] / repair.at[KEPT])
+    kept = int(repair.at[KEPT])
     notes = {"bound": m, "hardest": hardest.attribute, "repaired": repaired}
     if kept == 0:
         warning = "no class became diverse enough, so all records are in one"
         return checked(rules, np.zeros(data.n, dtype=np.int64), **notes, warning=warning)
-    progress(0.6)
 
     # Step 5: which classes can reach k.
     order, free = _affordable(clusters, by_diversity[:kept], rules.k, dissolve)
@@ -123,14 +136,15 @@ def enhanced_pk(
     # Steps 6 and 7: sizes first, then every other record to the best class.
     if len(free):
         tree = make_pool(flat, codes, key, np.zeros(data.n, dtype=np.int64), free)
-        fill(flat, tree, make_frontier(tree), clusters, order, rules.k)
-    progress(0.9)
+        front, at = make_frontier(tree), np.array([0, -1], dtype=np.int64)
+        with progress.stage("filling classes", 0.3) as part:
+            while not fill(flat, tree, front, clusters, order, rules.k, at, SLICE):
+                part(at[TO_FILL] / len(order))
     position = np.full(m + 1, -1, dtype=np.int64)
     position[order] = np.arange(len(order))
-    partition = finish(data, rules, position[clusters.label], objective, **notes)
+    partition = finish(data, rules, position[clusters.label], objective, progress, **notes)
     if partition.classes > min(m, data.n // rules.k):
         raise InternalError("enhanced_pk made more classes than the policy allows")
-    progress(1.0)
     return partition
 
 
@@ -246,46 +260,38 @@ def _dealt_evenly(
     one that gives most good classes. Inside a combination each class takes the cheapest record; failing classes are merged.
     """
     from shoal.kernels.greedy import Needs
-    from shoal.kernels.pk import deal, make_clusters, make_points
+    from shoal.kernels.pk import deal, make_clusters, make_dealing, make_points
     from shoal.kernels.space import flatten
 
     flat, codes = flatten(data.space(objective)), writable_codes(data)
     group, codes_of_groups = sensitive_groups(rules)
-    m = _most_even_classes(rules, np.argsort(group, kind="stable"))
+    with progress.stage("counting how many classes there can be", 0.1) as part:
+        m = _most_even_classes(rules, np.argsort(group, kind="stable"), part)
     clusters = make_clusters(flat, m, data.n)
-    progress(0.1)
     key = data.points.of_record.astype(np.int64) * max(1, len(codes_of_groups)) + group
     order = np.lexsort((np.arange(data.n), key, group))
     points = make_points(codes, key, group, order)
     first = np.searchsorted(points.group, np.arange(len(codes_of_groups) + 1))
     none = np.zeros(0, dtype=np.int64)
-    deal(
-        flat,
-        codes,
-        group,
-        points,
-        Needs(np.zeros((len(codes_of_groups), 0), dtype=np.int64), none, none, none, none, np.zeros(0), 0),
-        clusters,
-        first[:-1],
-        first[1:],
-        data.n,
-        data.n,
-        data.points.codes,
-        data.points.of_record.astype(np.int64),
-        np.full(len(data.points.codes) if seed_spread else 0, 2**62, dtype=np.int64),
-    )
-    progress(0.9)
-    partition = finish(data, rules, clusters.label, objective, dealt=m)
-    progress(1.0)
-    return partition
+    needs = Needs(np.zeros((len(codes_of_groups), 0), dtype=np.int64), none, none, none, none, np.zeros(0), 0)
+    of_point, dealing = data.points.of_record.astype(np.int64), make_dealing(points, needs)
+    near = np.full(len(data.points.codes) if seed_spread else 0, 2**62, dtype=np.int64)
+    with progress.stage("dealing records", 0.8) as part:
+        while not deal(
+            flat, codes, group, points, needs, clusters, dealing, first[:-1], first[1:], data.n, data.n,
+            data.points.codes, of_point, near, SLICE,
+        ):  # fmt: skip
+            part(int(clusters.size.sum()) / data.n)
+    return finish(data, rules, clusters.label, objective, progress, dealt=m)
 
 
-def _most_even_classes(rules: Rules, order: Ints) -> int:
+def _most_even_classes(rules: Rules, order: Ints, progress: Progress) -> int:
     """How many classes to deal the records to, in this order, like cards: as many as possible without those that fail."""
     labels = np.empty(rules.n, dtype=np.int64)
     size = max(rules.k, -(-rules.n // max(1, rules.max_classes)))
     best, chosen = 1, 1
     while rules.n // size > best:
+        progress.check()
         m = rules.n // size
         labels[order] = np.arange(rules.n) % m
         # A class that fails is merged with another, so it does not count.

@@ -21,6 +21,7 @@ from shoal.models.kpqr import RareRule
 from shoal.models.ranges import Ranges, singles, subtrees
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
+from shoal.progress import Progress
 from shoal.space import Domain, Interval, Tree
 from shoal.states import class_states
 
@@ -33,6 +34,8 @@ WIDEST = 128
 # Partners of a class are tried in batches, the nearest first; their histograms have at most about so many cells.
 TRIED_FIRST = 16
 CELLS = 4_000_000
+# Steps of a search for the nearest of very many means.
+SEARCHED = 10_000
 TICKS = 2.0**40
 
 
@@ -133,6 +136,7 @@ def finish_groups(
     X: Floats,
     labels: NDArray[Any],
     resort: Codes,
+    progress: Progress,
     demands: Demands | None = None,
     **notes: Any,
 ) -> Partition:
@@ -145,12 +149,14 @@ def finish_groups(
         return checked(rules, resort, **notes)
     if rules.only_size and labels.min() >= 0:
         return checked(rules, labels, **notes)
-    classes = _Classes(X, labels, rules, demands or Demands([str(rule) for rule in rules.rules], rules.rule_deficits))
-    classes.place(np.flatnonzero(labels < 0))
+    demands = demands or Demands([str(rule) for rule in rules.rules], rules.rule_deficits)
     blamed: Counter[str] = Counter()
-    good = classes.merge_failing(blamed)
-    while good and not rules.union_closed and classes.merge_alike(data):
+    with progress.stage("placing left-over records") as part:
+        classes = _Classes(X, labels, rules, demands, part)
+        classes.place(np.flatnonzero(labels < 0))
         good = classes.merge_failing(blamed)
+        while good and not rules.union_closed and classes.merge_alike(data):
+            good = classes.merge_failing(blamed)
     if blamed:
         notes["merged_for"] = dict(sorted(blamed.items()))
     return checked(rules, classes.labels if good else resort, **notes)
@@ -159,8 +165,8 @@ def finish_groups(
 class _Classes:
     """Classes that still change, with their members and means."""
 
-    def __init__(self, X: Floats, labels: NDArray[Any], rules: Rules, demands: Demands) -> None:
-        self.X, self.rules, self.demands = X, rules, demands
+    def __init__(self, X: Floats, labels: NDArray[Any], rules: Rules, demands: Demands, progress: Progress) -> None:
+        self.X, self.rules, self.demands, self.progress = X, rules, demands, progress
         self.labels = np.array(labels, dtype=np.int64)
         self.filled = np.ones(int(self.labels.max()) + 1, dtype=np.bool_)
         self.members: list[Records]
@@ -186,8 +192,9 @@ class _Classes:
             from shoal.kernels.kdtree import build_tree
             from shoal.kernels.micro import nearest_points
 
-            chosen = np.empty(len(waiting), dtype=np.int32)
-            nearest_points(build_tree(self.means), self.X[waiting], chosen)
+            chosen, tree = np.empty(len(waiting), dtype=np.int32), build_tree(self.means)
+            for part in self.progress.slices(len(waiting), min(self.means.size, SEARCHED)):
+                nearest_points(tree, self.X[waiting[part]], chosen[part])
             self.labels[waiting] = chosen
         else:
             for record in waiting:
@@ -203,6 +210,7 @@ class _Classes:
         """
         failing = self.failing()
         while failing:
+            self.progress.check()
             c = failing.pop(0)
             blamed[self.demands.names[int(np.argmax(self.lacks(c)))]] += 1
             near = self.by_distance(self.means[c])
@@ -266,6 +274,7 @@ class _Classes:
         """The first class that is good together with some records, or the first."""
         done, step = 0, TRIED_FIRST
         while done < len(candidates):
+            self.progress.check()
             batch = candidates[done : done + step]
             good = np.flatnonzero(self.demands.deficits(self.stats(batch, joining)).sum(axis=0) <= 0)
             if len(good):

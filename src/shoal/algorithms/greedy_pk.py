@@ -10,12 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import diversity_weights, finish, grow_classes, require_one_class
 from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 
 
@@ -42,18 +42,17 @@ def greedy_pk(
         )
     require_one_class(rules, "greedy_pk")
     start = int(np.random.default_rng(seed).integers(data.n)) if first is None else first
-    labels = grow_classes(
-        data,
-        rules,
-        data.space(objective),
-        first=start,
-        start_there=True,
-        diverse_first=True,
-        from_seed=True,
-        weights=share,
-        progress=progress,
-    )
+    with progress.stage("growing classes", 0.9) as part:
+        labels = grow_classes(
+            data,
+            rules,
+            data.space(objective),
+            first=start,
+            start_there=True,
+            diverse_first=True,
+            from_seed=True,
+            weights=share,
+            progress=part,
+        )
     dispersed = int(np.count_nonzero(labels < 0))
-    partition = finish(data, rules, labels, objective, dispersed=dispersed)
-    progress(1.0)
-    return partition
+    return finish(data, rules, labels, objective, progress, dispersed=dispersed)

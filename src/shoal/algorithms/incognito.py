@@ -22,7 +22,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import TICKS, require_one_class
 from shoal.algorithms.levels import (
     Bools,
@@ -42,6 +41,7 @@ from shoal.errors import ConfigError, InternalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 from shoal.states import class_states
 
@@ -59,7 +59,7 @@ def incognito(
     *,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Progress = lambda share: None,
+    progress: Progress | None = None,
     suppress: float = 0.0,
     choose: Choose = "avg",
     masked: Masked = "absorb",
@@ -79,15 +79,18 @@ def incognito(
     levels = full_domain(data)
     _require_lattice(data, levels)
     lattice = _Lattice(levels, rules, table_frequencies(data, rules), allowed)
-    satisfying = lattice.search(progress)
+    told = Progress.of(progress)
+    with told.stage("searching the lattice", 0.8) as part:
+        satisfying = lattice.search(part)
     minimal = _minimal(satisfying)
     # Without suppression no node has more classes than the finest ones.
     every = choose == "classes" and allowed > 0
     nodes = _by_height(satisfying) if every else minimal
-    best = _best(data, lattice, nodes, choose, objective, masked)
-    if best is None:
-        # Nothing to suppress at the top: among all nodes there is always one.
-        best = _best(data, lattice, _by_height(satisfying), choose, objective, masked)
+    with told.stage("weighing what was found") as part:
+        best = _best(data, lattice, nodes, choose, objective, masked, part)
+        if best is None:
+            # Nothing to suppress at the top: among all nodes there is always one.
+            best = _best(data, lattice, _by_height(satisfying), choose, objective, masked, part)
     if best is None:
         raise InternalError("incognito found no node whose suppressed records can be published")
     notes = {
@@ -152,12 +155,12 @@ class _Lattice:
                     for left_out in range(size):
                         rest = attributes[:left_out] + attributes[left_out + 1 :]
                         candidates &= np.expand_dims(smaller[rest], left_out)
-                found[attributes] = self._search(attributes, candidates)
+                found[attributes] = self._search(attributes, candidates, progress)
                 done += candidates.size
                 progress(done / total)
         return found[tuple(range(d))]
 
-    def _search(self, attributes: Sequence[int], candidates: Bools) -> Bools:
+    def _search(self, attributes: Sequence[int], candidates: Bools, progress: Progress) -> Bools:
         """Breadth first from the finest candidates; whatever lies above a node that satisfies the policy does too."""
         satisfying = np.zeros_like(candidates)
         bottom = (0,) * len(attributes)
@@ -168,6 +171,7 @@ class _Lattice:
         for node in _by_height(candidates):
             if satisfying[node]:
                 continue
+            progress.check()
             height = sum(node)
             if height != last:
                 finer, failed = (failed if height == last + 1 else {}), {}
@@ -224,11 +228,18 @@ class _Release(NamedTuple):
 
 
 def _best(
-    data: Microdata, lattice: _Lattice, nodes: list[Node], choose: Choose, objective: Measure, masked: Masked
+    data: Microdata,
+    lattice: _Lattice,
+    nodes: list[Node],
+    choose: Choose,
+    objective: Measure,
+    masked: Masked,
+    progress: Progress,
 ) -> _Release | None:
     """The cheapest node whose suppressed records can be published; None when there is none."""
     best: _Release | None = None
-    for node in nodes:
+    for done, node in enumerate(nodes):
+        progress(done / len(nodes))
         frequencies = lattice.frequencies(range(len(node)), node)
         good = good_groups(frequencies, lattice.rules, lattice.allowed)
         kept = None if good is None else kept_groups(frequencies, lattice.rules, good, masked, lattice.allowed)

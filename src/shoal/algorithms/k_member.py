@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import finish, grow_classes, require_one_class
 from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 
 
@@ -39,19 +39,18 @@ def k_member(
         )
     require_one_class(rules, "k_member")
     if data.n <= rules.k:
-        return finish(data, rules, np.zeros(data.n, dtype=np.int64), objective)
+        return finish(data, rules, np.zeros(data.n, dtype=np.int64), objective, progress)
     start = int(np.random.default_rng(seed).integers(data.n)) if first is None else first
-    labels = grow_classes(
-        data,
-        rules,
-        data.space(objective),
-        first=start,
-        start_there=False,
-        diverse_first=False,
-        from_seed=seed_from == "seed",
-        weights=None,
-        progress=progress,
-    )
-    partition = finish(data, rules, labels, objective)
-    progress(1.0)
-    return partition
+    with progress.stage("growing classes", 0.9) as part:
+        labels = grow_classes(
+            data,
+            rules,
+            data.space(objective),
+            first=start,
+            start_there=False,
+            diverse_first=False,
+            from_seed=seed_from == "seed",
+            weights=None,
+            progress=part,
+        )
+    return finish(data, rules, labels, objective, progress)

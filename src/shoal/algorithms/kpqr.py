@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.features import Demands, Floats, feature_matrix, finish_groups, last_resort
 from shoal.algorithms.mdav import Growth, Labels, far_groups, still_there
 from shoal.errors import UnsupportedError
@@ -18,6 +17,7 @@ from shoal.models.t_closeness import TCloseness
 from shoal.models.variance import NumberVariance
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules, Stats
+from shoal.progress import SLICE, Progress
 from shoal.space import Measure
 
 if TYPE_CHECKING:
@@ -58,13 +58,15 @@ def kpqr(
         )
     X = feature_matrix(data)
     random = np.random.default_rng(seed) if init == "random" else None
-    labels = duty.groups(X, random, prefer_variance, tail_test, progress)
+    with progress.stage("grouping rare values", 0.5) as part:
+        labels = duty.groups(X, random, prefer_variance, tail_test, part)
     rest = np.flatnonzero(labels == -1)
     if len(rest) >= duty.growth.k:
-        found = far_groups(X, rest, duty.growth, "single", progress)
+        with progress.stage("grouping the rest", 0.4) as part:
+            found = far_groups(X, rest, duty.growth, "single", part)
         labels = np.where(found >= 0, found + labels.max() + 1, labels)
-    partition = finish_groups(data, rules, X, labels, resort, duty.demands(), **({} if t is None else {"t": t}))
-    progress(1.0)
+    more = {} if t is None else {"t": t}
+    partition = finish_groups(data, rules, X, labels, resort, progress, duty.demands(), **more)
     return Partition(partition.labels, notes={**partition.notes, **duty.ratios(partition)})
 
 
@@ -85,7 +87,8 @@ class Duties:
         self, X: Floats, random: np.random.Generator | None, prefer_variance: bool, tail_test: str, progress: Progress
     ) -> Labels:
         """Groups round the rare records; -1 for the others."""
-        from shoal.kernels.kpqr import TAIL_X, TAIL_Y, make_group, rare_groups
+        from shoal.kernels.kdtree import live_count
+        from shoal.kernels.kpqr import GROUPS, TAIL_X, TAIL_Y, make_group, rare_groups
         from shoal.kernels.micro import FREE, make_free, make_seeds
 
         growth, labels, formed = self.growth, np.full(self.n, FREE, dtype=np.int32), 0
@@ -102,14 +105,13 @@ class Duties:
             free = make_free(np.ascontiguousarray(X[rows]), growth.label[rows], growth.cell, growth.k)
             seeds = make_seeds(free, left)
             own = np.full(len(rows), FREE, dtype=np.int32)
-            before = -1
-            while before != formed:
-                before = formed
-                formed = rare_groups(
-                    free, seeds, obligations, make_group(obligations, growth.cells), close, growth.flat, more, growth.k,
-                    prefer_variance, TAIL_Y if tail_test == "Y" else TAIL_X, own, formed, max(1, self.n // (50 * growth.k)),
-                )  # fmt: skip
-                progress(0.8 * (1 - np.count_nonzero(own == FREE) / self.n))
+            group = make_group(obligations, growth.cells, len(rows), formed)
+            while not rare_groups(
+                free, seeds, obligations, group, close, growth.flat, more, growth.k,
+                prefer_variance, TAIL_Y if tail_test == "Y" else TAIL_X, own, SLICE,
+            ):  # fmt: skip
+                progress(1 - live_count(free.tree) / self.n)
+            formed = int(group.at[GROUPS])
             labels[rows] = own
             rows = rows[own == FREE]
         return labels

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import distinct_rules, sensitive_groups
 from shoal.algorithms.features import Floats, feature_matrix, finish_groups, last_resort
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules
+from shoal.progress import SLICE, Progress
 from shoal.space import Measure
 
 if TYPE_CHECKING:
@@ -42,15 +42,14 @@ def mdav(
     """
     resort = last_resort(rules, "mdav")
     X = feature_matrix(data)
-    if rules.only_size:
-        from shoal.kernels.mdav import mdav_labels
+    with progress.stage("forming groups", 0.9) as part:
+        if rules.only_size:
+            from shoal.kernels.mdav import mdav_labels
 
-        labels = mdav_labels(X, min(rules.k, data.n), form)
-    else:
-        labels = far_groups(X, np.arange(data.n), Growth(rules), form, progress)
-    partition = finish_groups(data, rules, X, labels, resort)
-    progress(1.0)
-    return partition
+            labels = mdav_labels(X, min(rules.k, data.n), form, part)
+        else:
+            labels = far_groups(X, np.arange(data.n), Growth(rules), form, part)
+    return finish_groups(data, rules, X, labels, resort, progress)
 
 
 def far_groups(X: Floats, rows: Longs, growth: Growth, form: str, progress: Progress) -> Labels:
@@ -107,7 +106,8 @@ class Growth:
         diverse_first: bool = False,
     ) -> Labels:
         """Groups grown among some rows while at least `reserve` are free; seeds far from the mean, or by an order."""
-        from shoal.kernels.micro import FREE, grow_groups, make_free, make_seeds
+        from shoal.kernels.kdtree import live_count
+        from shoal.kernels.micro import FREE, GROUPS, grow_groups, make_free, make_growing, make_seeds
 
         labels = np.full(len(X), FREE, dtype=np.int32)
         counted, formed, left = self.counted(), 0, len(rows) + 1
@@ -116,15 +116,12 @@ class Growth:
             free = make_free(np.ascontiguousarray(X[rows]), self.label[rows], self.cell, self.k)
             seeds = make_seeds(free, still_there(order, rows, len(X)))
             own = np.full(len(rows), FREE, dtype=np.int32)
-            before, now = -1, left
-            while before != now:
-                before = now
-                formed = grow_groups(
-                    free, seeds, self.flat, counted, self.cells, self.k, reserve, paired, diverse_first,
-                    own, formed, max(2, len(X) // (50 * self.k)),
-                )  # fmt: skip
-                now = int(np.count_nonzero(own == FREE))
-                progress(0.9 * (1 - now / len(X)))
+            growing = make_growing(left, self.cells, formed)
+            while not grow_groups(
+                free, seeds, self.flat, counted, growing, self.k, reserve, paired, diverse_first, own, SLICE
+            ):
+                progress(1 - live_count(free.tree) / len(X))
+            formed = int(growing.at[GROUPS])
             labels[rows] = own
             rows = rows[own == FREE]
         return labels

@@ -28,19 +28,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import require_one_class
 from shoal.errors import ConfigError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
+from shoal.progress import SLICE, Progress, side_by_side
 from shoal.space import Interval, Measure, Set, Space, Tree
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ Split = Literal["loss", "median"]
 Places = Literal["all", "median"]
 Part = tuple[int, int]
 
-# Parts with fewer rows are not worth a thread of their own.
+# Parts with fewer rows are not worth a thread of their own, and are cut to the end without looking up.
 SMALL = 20_000
 # Blocks are cut no smaller than this part of the size asked for.
 SMALLEST_BLOCK = 8
@@ -64,7 +63,7 @@ def mondrian(
     *,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Progress = lambda share: None,
+    progress: Progress | None = None,
     mode: Mode = "strict",
     categories: Categories = "auto",
     split: Split = "loss",
@@ -97,7 +96,7 @@ def cut_columns(
     split: Split = "loss",
     cuts: Places | None = None,
     threads: int = 0,
-    progress: Progress = lambda share: None,
+    progress: Progress | None = None,
 ) -> NDArray[np.int32]:
     """The class of each row of encoded columns, one array a quasi-identifier; a row may stand for `weights` records.
 
@@ -111,13 +110,15 @@ def cut_columns(
     how = kernel.MEDIANS if split == "median" else kernel.LOSS_OF_MEDIANS if cuts == "median" else kernel.LOSS_OF_ALL
     table = _table(columns, space, rules, weights)
     plan, prices = _plan(space, rules, mode, categories)
-    _cut(_Job(table, plan, prices, rules, how), threads or os.cpu_count() or 1, progress)
+    _cut(_Job(table, plan, prices, rules, how), threads or os.cpu_count() or 1, Progress.of(progress))
     labels = np.empty(len(table.begins), dtype=np.int32)
     kernel.number_classes(table, labels)
     return labels
 
 
-def cut_blocks(data: Microdata, rules: Rules, space: Space, size: int, threads: int = 0) -> NDArray[np.int32]:
+def cut_blocks(
+    data: Microdata, rules: Rules, space: Space, size: int, progress: Progress, threads: int = 0
+) -> NDArray[np.int32]:
     """The block of each record: parts of at most about `size` records, each of which satisfies the policy.
 
     The cuts are those that save most loss, so that seams lie where classes would hardly cross them. A block has no fewer
@@ -133,10 +134,10 @@ def cut_blocks(data: Microdata, rules: Rules, space: Space, size: int, threads: 
     even = plan._replace(k=max(rules.k, size // SMALLEST_BLOCK))
     jobs = [_Job(table, way, prices, rules, kernel.LOSS_OF_ALL) for way in (even, plan)]
 
-    def cut(part: Part) -> list[Part]:
+    def cut(part: Part, told: Progress) -> list[Part]:
         if weight_of(table, *part) > size:
             for job in jobs:
-                children = job.cut_once(*part)
+                children = job.cut_once(*part, told)
                 if len(children) > 1:
                     table.begins[part[0]] = 0
                     return children
@@ -144,9 +145,10 @@ def cut_blocks(data: Microdata, rules: Rules, space: Space, size: int, threads: 
         return []
 
     parts = [(0, len(table.begins))]
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        while parts:
-            parts = [child for children in pool.map(cut, parts) for child in children]
+    while parts:
+        with progress.stage(weight=0.1) as level:
+            cuts = side_by_side(cut, parts, level, threads=threads or os.cpu_count() or 1)
+        parts = [child for children in cuts for child in children]
     labels = np.empty(len(table.begins), dtype=np.int32)
     kernel.number_classes(table, labels)
     return labels if whole is None else labels[whole.of_record]
@@ -260,34 +262,49 @@ class _Job:
         self.flat = None if rules.only_size else rules.flat()
         self.compiled = rules.only_size or self.flat is not None
 
-    def cut_all(self, begin: int, end: int) -> int:
-        """Cut the part until nothing can be cut; its number of rows."""
-        from shoal.kernels.mondrian import cut
-
-        if self.compiled:
-            cut(self.table, self.plan, self.prices, self.flat, self.split, begin, end, False)
-            return end - begin
-        stack = [(begin, end)]
+    def cut_all(self, part: Part, progress: Progress) -> None:
+        """Cut the part until nothing can be cut: cut by cut while parts are large, or where only NumPy can judge them."""
+        stack, done = [part], 0
         while stack:
-            children = self.cut_once(*stack.pop())
+            progress(done / (part[1] - part[0]))
+            begin, end = stack.pop()
+            if self.compiled and end - begin <= SMALL:
+                self.cut(begin, end, False, progress)
+                children = []
+            else:
+                children = self.cut_once(begin, end, progress)
             if len(children) > 1:
                 stack.extend(children)
-        return end - begin
+            else:
+                done += end - begin
 
-    def cut_once(self, begin: int, end: int) -> list[Part]:
+    def cut(self, begin: int, end: int, once: bool, progress: Progress) -> NDArray[np.int64]:
+        """`kernels.mondrian.cut`, slice by slice."""
+        from shoal.kernels.mondrian import LEFT, cut, todo_of
+
+        todo = todo_of(begin, end)
+        # To weigh the cuts of a part takes a step for every row and pair of attributes.
+        steps = max(SLICE, (end - begin) * len(self.plan.attribute) ** 2)
+        while True:
+            bounds = cut(self.table, self.plan, self.prices, self.flat, self.split, todo, once, steps)
+            if todo.at[LEFT] == 0:
+                return bounds
+            progress.check()
+
+    def cut_once(self, begin: int, end: int, progress: Progress) -> list[Part]:
         """The children of the part's best allowed cut; the part alone, marked as a class, when there is none."""
-        from shoal.kernels.mondrian import cut
         from shoal.kernels.mondrian_parts import new_work
 
+        progress.check()
         if self.compiled:
-            bounds = cut(self.table, self.plan, self.prices, self.flat, self.split, begin, end, True)
+            bounds = self.cut(begin, end, True, progress)
         else:
-            bounds = self._cut_once(new_work(self.plan), begin, end)
+            bounds = self._cut_once(new_work(self.plan), begin, end, progress)
         if len(bounds) == 2:
             self.table.begins[begin] = 1
         return [(int(low), int(high)) for low, high in pairwise(bounds)]
 
-    def _cut_once(self, work: Work, begin: int, end: int) -> NDArray[np.int64]:
+    def _cut_once(self, work: Work, begin: int, end: int, progress: Progress) -> NDArray[np.int64]:
         """`kernels.mondrian.cut` for rules that have no compiled form."""
         from shoal.kernels import mondrian as kernel
         from shoal.kernels import mondrian_parts as parts
@@ -298,6 +315,7 @@ class _Job:
             tried = kernel.candidates(table, plan, self.prices, work, self.split, begin, end)
             chosen = kernel.next_best(tried.key, -1)
             while chosen >= 0:
+                progress.check()
                 a, first, last = int(tried.attribute[chosen]), int(tried.first[chosen]), int(tried.last[chosen])
                 children, ties = 2, end - begin
                 if first < 0:
@@ -332,26 +350,20 @@ class _Job:
 def _cut(job: _Job, threads: int, progress: Progress) -> None:
     """Cut the largest parts one by one until there are enough for all threads, then each of them to the end."""
     n = len(job.table.begins)
-    parts, done = job.cut_once(0, n), 0
+    parts = job.cut_once(0, n, progress)
     if len(parts) == 1:
         if not job.rules.union_closed and not _whole_is_good(job.rules):
             raise UnsupportedError(
                 "mondrian: neither the whole table nor the parts of any cut satisfy the policy; "
                 "weaken it or take another algorithm."
             )
-        progress(1.0)
         return
     while parts and len(parts) < 8 * threads:
         parts.sort(key=lambda part: (part[0] - part[1], part[0]))
         begin, end = parts[0]
         if end - begin < SMALL:
             break
-        children = job.cut_once(begin, end)
-        if len(children) == 1:
-            done += end - begin
-            children = []
-        parts[:1] = children
-    with ThreadPoolExecutor(threads) as pool:
-        for finished in as_completed([pool.submit(job.cut_all, *part) for part in parts]):
-            done += finished.result()
-            progress(done / n)
+        children = job.cut_once(begin, end, progress)
+        parts[:1] = children if len(children) > 1 else []
+    sizes = [end - begin for begin, end in parts]
+    side_by_side(job.cut_all, parts, progress, threads=threads, weights=sizes)

@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms import Progress
 from shoal.algorithms.features import feature_matrix, finish_groups, last_resort
 from shoal.algorithms.mdav import Growth
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress
 from shoal.space import Measure
 
 
@@ -33,7 +33,6 @@ def p_mdav(
     resort = last_resort(rules, "p_mdav")
     X, growth, every = feature_matrix(data), Growth(rules), np.arange(data.n)
     orders = {"random": np.random.default_rng(seed).permutation(data.n), "order": every}
-    labels = growth.groups(X, every, growth.k, progress, order=orders.get(init), diverse_first=True)
-    partition = finish_groups(data, rules, X, labels, resort)
-    progress(1.0)
-    return partition
+    with progress.stage("forming groups", 0.9) as part:
+        labels = growth.groups(X, every, growth.k, part, order=orders.get(init), diverse_first=True)
+    return finish_groups(data, rules, X, labels, resort, progress)

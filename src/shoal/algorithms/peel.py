@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.common import TICKS, Progress, finish, require_one_class, sensitive_groups
+from shoal.algorithms.common import TICKS, finish, require_one_class, sensitive_groups
 from shoal.algorithms.levels import full_domain
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata, distinct_rows
@@ -26,6 +26,7 @@ from shoal.models import CompiledKind
 from shoal.models.base import require
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules
+from shoal.progress import SLICE, Progress
 from shoal.space import Measure, Space
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ ROOM = 3
 # The lattice is thinned until nodes × points and the bits of all groups stay below these.
 VISITS = 50_000_000
 BITS = 2**30
-# Cells are visited in pieces, between which progress is told.
-PIECE = 20_000
 
 
 def peel(
@@ -70,22 +69,24 @@ def peel(
     if flat_rules is None:
         rule = next(rule for rule in rules.rules if rule.compiled() is None)
         raise UnsupportedError(f"peel cannot evaluate {rule} in compiled loops; take the algorithm mondrian.")
-    from shoal.kernels.peel import peel_cells
+    from shoal.kernels.peel import LABEL, NEXT, peel_cells
     from shoal.kernels.space import flatten
 
     wanted = _wanted(rules, flat_rules, slack, smallest)
     space, lots = data.space(objective), _lots(data, rules)
     live = _bits(np.zeros(len(data.points.codes), dtype=np.int32), 1)[0]
-    inside, visits = _cells(data, flatten(space), wanted, live)
-    progress(0.2)
-    labels, label = np.full(data.n, -1, dtype=np.int64), 0
-    for begin in range(0, len(visits), PIECE):
-        label = peel_cells(visits[begin : begin + PIECE], inside, live, lots, wanted, labels, label)
-        progress(0.2 + 0.7 * min(1.0, (begin + PIECE) / len(visits)))
-    left = int(np.count_nonzero(labels < 0))
+    with progress.stage("listing cells", 0.2) as part:
+        inside, visits = _cells(data, flatten(space), wanted, live, part)
+    labels, at = np.full(data.n, -1, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    with progress.stage("peeling classes", 0.5) as part:
+        while at[NEXT] < len(visits):
+            peel_cells(visits, inside, live, lots, wanted, labels, at, SLICE)
+            part(at[NEXT] / len(visits))
+    label, left = int(at[LABEL]), int(np.count_nonzero(labels < 0))
     if label > 0 and left > 0:
-        _place(data, rules, flat_rules, space, labels)
-    return finish(data, rules, labels, objective, peeled=label, left_over=left)
+        with progress.stage("placing left-over records", 0.2) as part:
+            _place(data, rules, flat_rules, space, labels, part)
+    return finish(data, rules, labels, objective, progress, peeled=label, left_over=left)
 
 
 def _wanted(rules: Rules, flat: FlatRules, slack: float, smallest: int | None) -> Wanted:
@@ -169,7 +170,7 @@ def _lots(data: Microdata, rules: Rules) -> Lots:
     )
 
 
-def _cells(data: Microdata, flat: FlatSpace, wanted: Wanted, live: Words) -> tuple[Words, Codes]:
+def _cells(data: Microdata, flat: FlatSpace, wanted: Wanted, live: Words, progress: Progress) -> tuple[Words, Codes]:
     """The groups of all levels as bits over the points, and the cells by rising loss, as one group per attribute."""
     from shoal.kernels.peel import REMOVE, cell_losses
 
@@ -185,12 +186,17 @@ def _cells(data: Microdata, flat: FlatSpace, wanted: Wanted, live: Words) -> tup
             first[a].append(rows)
             inside.append(_bits(level[points[:, a]], int(level.max()) + 1))
             rows += len(inside[-1])
-    nodes = [
-        groups + np.array([first[a][i] for a, i in enumerate(node)], dtype=np.int32)
-        for node, groups in _large_cells(levels, points, data.points.weights, wanted.smallest)
-    ]
+    nodes = []
+    for node, groups in _large_cells(levels, points, data.points.weights, wanted.smallest):
+        progress.check()
+        nodes.append(groups + np.array([first[a][i] for a, i in enumerate(node)], dtype=np.int32))
     cells, bits = np.concatenate(nodes), np.concatenate(inside)
-    price = np.rint(cell_losses(flat, points, cells, bits, live) * TICKS)
+    losses = np.empty(len(cells))
+    # Every node has each point in one cell at most.
+    cost = (len(live) + len(nodes) * len(points) // max(1, len(cells))) * len(levels)
+    for part in progress.slices(len(cells), cost):
+        losses[part] = cell_losses(flat, points, cells[part], bits, live)
+    price = np.rint(losses * TICKS)
     return bits, np.ascontiguousarray(cells[np.argsort(price, kind="stable")])
 
 
@@ -257,7 +263,9 @@ def _bits(groups: Codes, count: int) -> Words:
     return bits
 
 
-def _place(data: Microdata, rules: Rules, flat_rules: FlatRules, space: Space, labels: Ints) -> None:
+def _place(
+    data: Microdata, rules: Rules, flat_rules: FlatRules, space: Space, labels: Ints, progress: Progress
+) -> None:
     """Left-over records to the cheapest class that stays good; labels change in place."""
     from shoal.kernels.peel import place
     from shoal.kernels.space import flatten
@@ -267,15 +275,7 @@ def _place(data: Microdata, rules: Rules, flat_rules: FlatRules, space: Space, l
     order = np.argsort(labels, kind="stable")[len(waiting) :]
     states = space.states(data.codes, order, np.cumsum(stats.sizes) - stats.sizes)
     empty = np.zeros((classes, 0), dtype=np.int64)
-    place(
-        flatten(space),
-        flat_rules,
-        data.codes,
-        _cells_of(rules, rules.codes()),
-        waiting,
-        states,
-        space.unit(states),
-        stats.sizes,
-        np.concatenate([empty, *stats.counts], axis=1).astype(np.int32),
-        labels,
-    )
+    flat, cells, losses = flatten(space), _cells_of(rules, rules.codes()), space.unit(states)
+    counts = np.concatenate([empty, *stats.counts], axis=1).astype(np.int32)
+    for part in progress.slices(len(waiting), states.size + classes):
+        place(flat, flat_rules, data.codes, cells, waiting[part], states, losses, stats.sizes, counts, labels)

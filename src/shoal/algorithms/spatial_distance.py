@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import finish, require_one_class
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import SLICE, Progress
 from shoal.space import Interval, Measure
 
 if TYPE_CHECKING:
@@ -59,18 +59,22 @@ def spatial_distance(
     labels = np.full(data.n, -1, dtype=np.int64)
     classes = 0
     sequential, by_seed = ties == "sequential", centre == "seed"
-    while len(pool) >= rules.k:
-        taken = np.zeros(len(pool), dtype=np.bool_)
-        grown = kernel.next_class(
-            records, pool, len(pool), rules.k, sequential, by_seed, flat_rules, views, offsets, counts, members, taken,
-            reference, scratch, present,
-        )  # fmt: skip
-        labels[members[:grown]] = classes
-        classes += 1
-        pool = pool[~taken]
-        progress(1 - len(pool) / data.n)
-    _place(data, rules, records, pool, labels, classes, sequential)
-    return finish(data, rules, labels, objective)
+    with progress.stage("growing classes", 0.9) as part:
+        while len(pool) >= rules.k:
+            taken, at = np.zeros(len(pool), dtype=np.bool_), np.zeros(4, dtype=np.int64)
+            while not kernel.next_class(
+                records, pool, len(pool), rules.k, sequential, by_seed, flat_rules, views, offsets, counts, members,
+                taken, reference, scratch, present, at, SLICE,
+            ):  # fmt: skip
+                part.check()
+            labels[members[: at[kernel.GROWN]]] = classes
+            classes += 1
+            pool = pool[~taken]
+            # The work is that of all pairs of records.
+            part(1 - (len(pool) / data.n) ** 2)
+    with progress.stage("placing left-over records", 0.05) as part:
+        _place(data, rules, records, pool, labels, classes, sequential, part)
+    return finish(data, rules, labels, objective, progress)
 
 
 def _place(
@@ -81,6 +85,7 @@ def _place(
     labels: NDArray[np.int64],
     classes: int,
     sequential: bool,
+    progress: Progress,
 ) -> None:
     """Left-over records join the class with the nearest centre that stays good; the centre follows."""
     from shoal.kernels import spatial as kernel
@@ -91,6 +96,7 @@ def _place(
     if len(pool) == 0 or classes == 0:
         return
     for r in np.flatnonzero(labels >= 0).tolist():
+        progress.check()
         c = labels[r]
         kernel.add(records, kernel.Reference(totals[c], known[c], holds[c]), r)
     scratch, present = kernel.scratch_for(records), np.zeros(int(records.start[-1]), dtype=np.bool_)
@@ -98,9 +104,13 @@ def _place(
     for r in pool:
         allowed = np.ones(classes, dtype=np.bool_)
         while True:
-            c = kernel.nearest_class(
-                records, everyone, totals, known, holds, classes, int(r), rules.k, sequential, allowed, scratch, present
-            )
+            at = np.array([0, -1, 0, 0], dtype=np.int64)
+            while not kernel.nearest_class(
+                records, everyone, totals, known, holds, classes, int(r), rules.k, sequential, allowed, scratch,
+                present, at, SLICE,
+            ):  # fmt: skip
+                progress.check()
+            c = int(at[kernel.NEAREST])
             if c < 0 or rules.superset_closed or rules.ok(np.append(np.flatnonzero(labels == c), r)):
                 break
             allowed[c] = False

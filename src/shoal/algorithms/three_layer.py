@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.algorithms import Progress, run
+from shoal.algorithms import run
 from shoal.algorithms.common import finish, require_one_class
 from shoal.algorithms.weighting import Weighting, normalized, weigh
 from shoal.algorithms.xmeans import Criterion, on_grid, xmeans
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
+from shoal.progress import Progress
 from shoal.space import Interval, Measure, Space
 
 Floats = NDArray[np.float64]
@@ -68,29 +69,31 @@ def three_layer(
     Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
     require_one_class(rules, "three_layer")
-    ready = preparation or prepare(
-        data,
-        k=k_pre or rules.k,
-        seed=seed,
-        weighting=weighting,
-        label=label,
-        kmin=kmin,
-        kmax=kmax,
-        m1=m1,
-        criterion=criterion,
-    )
-    progress(0.6)
-    bags = Bags(data, rules, ready, data.space(objective), merging)
-    bags.settle(bags.of_part(1), by_group=True)
-    bags.settle(bags.of_part(21), by_group=False)
-    bags.settle(bags.all(), by_group=False)
+    with progress.stage("clustering", 0.6) as part:
+        ready = preparation or prepare(
+            data,
+            k=k_pre or rules.k,
+            seed=seed,
+            weighting=weighting,
+            label=label,
+            kmin=kmin,
+            kmax=kmax,
+            m1=m1,
+            criterion=criterion,
+            progress=part,
+        )
+    with progress.stage("merging clusters", 0.2) as part:
+        bags = Bags(data, rules, ready, data.space(objective), merging)
+        bags.settle(bags.of_part(1), part, by_group=True)
+        bags.settle(bags.of_part(21), part, by_group=False)
+        bags.settle(bags.all(), part, by_group=False)
     labels = bags.labels()
     left = np.flatnonzero(ready.part == 22)
     if len(left) and rules.ok(left):
         labels[left] = labels.max() + 1
     if outliers == "rescue":
-        return _finished(data, rules, labels, objective, split)
-    return _released(data, rules, labels, objective, split)
+        return _finished(data, rules, labels, objective, split, progress)
+    return _released(data, rules, labels, objective, split, progress)
 
 
 def prepare(
@@ -104,8 +107,10 @@ def prepare(
     kmax: int = 60,
     m1: int | None = None,
     criterion: Criterion = "bic",
+    progress: Progress | None = None,
 ) -> Preparation:
     """Layers 1 and 2 with the size threshold k; for a sweep over several k take the largest."""
+    told = Progress.of(progress)
     weights = normalized(weigh(data, label, weighting))
     distinct = np.array([len(np.unique(data.codes[:, a])) for a in range(len(data.domains))], dtype=np.float64)
     scores = weights + 1 - (normalized(distinct) if distinct.max() > distinct.min() else np.zeros(len(distinct)))
@@ -117,11 +122,14 @@ def prepare(
             data.codes[records][:, attributes], axis=0, return_inverse=True, return_counts=True
         )
         points = features(data, rows, attributes, weights)
-        found = xmeans(points, counts.astype(np.float64), least=least, most=most, seed=seed, criterion=criterion)
+        found = xmeans(
+            points, counts.astype(np.float64), least=least, most=most, seed=seed, criterion=criterion, progress=told
+        )
         return np.asarray(found[inverse.ravel()])
 
     everyone = np.arange(data.n)
     level1 = cluster(everyone, chosen, kmin, kmax)
+    told(0.5)
     sizes = np.bincount(level1)
     part = np.where(sizes[level1] >= k, 1, 22).astype(np.int64)
     group = np.where(part == 1, level1, -1)
@@ -135,6 +143,7 @@ def prepare(
             inner = cluster(records, order[: len(chosen) + 1], 2, most)
         sub[records] = made + inner
         made += int(inner.max()) + 1
+        told(0.5 + 0.4 * (c + 1) / len(sizes))
     attributes = list(chosen)
     while len(attributes) > 1 and np.count_nonzero(part == 22) >= k:
         attributes.pop()
@@ -201,9 +210,10 @@ class Bags:
         """How far these bags are from good."""
         return self.rules.deficit(Stats(self.sizes[bags], tuple(counts[bags] for counts in self.counts)))
 
-    def settle(self, bags: Labels, *, by_group: bool) -> None:
+    def settle(self, bags: Labels, progress: Progress, *, by_group: bool) -> None:
         """Merge failing bags, smallest first, with the nearest bag of the same level-1 cluster, else with any of these."""
         while len(bags) > 1:
+            progress.check()
             failing = bags[self.deficits(bags) > 0]
             if len(failing) == 0:
                 return
@@ -259,26 +269,32 @@ class Bags:
         return np.asarray(np.append(self.parent, -1)[self.records])
 
 
-def _released(data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool) -> Partition:
+def _released(
+    data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool, progress: Progress
+) -> Partition:
     """Suppress what is left; the table's distributions moved with it, so test again and merge on."""
     kept = np.flatnonzero(labels >= 0)
     rest = data.take(kept)
     again = rest.rules(rules.policy)
     require_one_class(again, "three_layer")
     full = np.full(data.n, -1, dtype=np.int64)
-    full[kept] = _finished(rest, again, labels[kept], objective, split).labels
+    full[kept] = _finished(rest, again, labels[kept], objective, split, progress).labels
     return Partition.compact(full, notes={"outliers": int(data.n - len(kept))})
 
 
-def _finished(data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool) -> Partition:
+def _finished(
+    data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool, progress: Progress
+) -> Partition:
     """Good classes, cut on if asked."""
-    found = finish(data, rules, labels, objective)
     if not split:
-        return found
+        return finish(data, rules, labels, objective, progress)
+    with progress.stage(weight=0.1) as part:
+        found = finish(data, rules, labels, objective, part)
     smaller = np.empty(data.n, dtype=np.int64)
     classes = 0
     for members in found.members():
-        part = run("mondrian", data.take(members), rules.restrict(members), objective=objective)
-        smaller[members] = part.labels + classes
-        classes += part.classes
+        with progress.stage("cutting classes", 0.1 * len(members) / data.n) as told:
+            cut = run("mondrian", data.take(members), rules.restrict(members), objective=objective, progress=told)
+        smaller[members] = cut.labels + classes
+        classes += cut.classes
     return Partition.compact(smaller)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms import Progress
 from shoal.algorithms.common import require_one_class, sensitive_groups
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules, Stats
+from shoal.progress import Progress
 from shoal.space import Domain, Interval, Measure, Space, Tree
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def top_down(
     *,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Progress = lambda share: None,
+    progress: Progress | None = None,
     variant: Variant = "wong",
     direction: Direction = "down",
     visit: Visit = "random",
@@ -54,13 +54,14 @@ def top_down(
     `visit` is the order in which seeds and records are taken: drawn with `seed`, or that of the table ("record").
     """
     require_one_class(rules, "top_down")
+    told = Progress.of(progress)
     if variant == "wong":
-        classes = list(_Specialization(data, rules).classes(progress))
+        classes = list(_Specialization(data, rules, told).classes())
     elif direction == "down":
         random = np.random.default_rng(seed) if visit == "random" else None
-        classes = _Groups(data, rules, data.space(objective)).from_above(random, progress)
+        classes = _Groups(data, rules, data.space(objective), told).from_above(random)
     else:
-        classes = _Groups(data, rules, data.space(objective)).from_below(progress)
+        classes = _Groups(data, rules, data.space(objective), told).from_below()
     labels = np.empty(data.n, dtype=np.int32)
     for index, rows in enumerate(classes):
         labels[rows] = index
@@ -70,12 +71,12 @@ def top_down(
 class _Specialization:
     """Wong et al.: `rank[a]` tells the node above each code of attribute a, level by level from the root down."""
 
-    def __init__(self, data: Microdata, rules: Rules) -> None:
-        self.data, self.rules = data, rules
+    def __init__(self, data: Microdata, rules: Rules, progress: Progress) -> None:
+        self.data, self.rules, self.progress = data, rules, progress
         self.rank = [_levels(domain, data.codes[:, a]) for a, domain in enumerate(data.domains)]
         self.group, self.codes_of_group = sensitive_groups(rules)
 
-    def classes(self, progress: Progress) -> Iterator[Records]:
+    def classes(self) -> Iterator[Records]:
         """The records that stay at a node, then those of its branches."""
         stack, done = [np.arange(self.data.n)], 0
         while stack:
@@ -84,7 +85,7 @@ class _Specialization:
             stack.extend(reversed(branches))
             if len(stay):
                 done += len(stay)
-                progress(done / self.data.n)
+                self.progress(done / self.data.n)
                 yield stay
 
     def specialize(self, rows: Records) -> tuple[list[Records], Records]:
@@ -96,6 +97,7 @@ class _Specialization:
         best, kept, fewest = np.full(len(rows), -1), 0, 0
         if len(rows) >= 2 * self.rules.k or not self.rules.only_size:
             for a, rank in enumerate(self.rank):
+                self.progress.check()
                 codes = self.data.codes[rows, a]
                 low, high = int(codes.min()), int(codes.max())
                 if low < high:
@@ -154,6 +156,7 @@ class _Specialization:
         """
         rules, group = self.rules, self.group[rows]
         while True:
+            self.progress.check()
             returned = self.stats(rows, np.where(branch == -1, 0, -1), 1)
             deficit = float(rules.deficit(returned)[0])
             if deficit <= 0 or not (branch >= 0).any():
@@ -223,10 +226,11 @@ def _halves(counts: NDArray[np.int64], begin: int, end: int, known: int) -> list
 class _Groups:
     """Xu et al.: groups of records with their sizes and states; a group that was merged away is empty."""
 
-    def __init__(self, data: Microdata, rules: Rules, space: Space) -> None:
+    def __init__(self, data: Microdata, rules: Rules, space: Space, progress: Progress) -> None:
         from shoal.kernels.space import flatten
 
         self.data, self.rules, self.space, self.codes = data, rules, space, data.codes
+        self.progress = progress
         self.flat: FlatSpace = flatten(space)
         self.take([])
 
@@ -244,10 +248,11 @@ class _Groups:
         if len(rows):
             self.states[g] = self.space.states(self.codes, rows, np.zeros(1, dtype=np.int64))[0]
 
-    def from_above(self, random: np.random.Generator | None, progress: Progress) -> list[Records]:
+    def from_above(self, random: np.random.Generator | None) -> list[Records]:
         """Split while both halves can be large enough, then repair."""
         stack, groups, done = [(np.arange(self.data.n), True)], [], 0
         while stack:
+            self.progress(0.8 * done / self.data.n)
             rows, good = stack.pop()
             parts = self.split(rows, random) if good and len(rows) >= 2 * self.rules.k else []
             judged = [(part, self.rules.ok(part)) for part in parts]
@@ -256,7 +261,6 @@ class _Groups:
             else:
                 groups.append(rows)
                 done += len(rows)
-                progress(0.8 * done / self.data.n)
         self.take(groups)
         if self.rules.only_size:
             self.repair()
@@ -286,6 +290,7 @@ class _Groups:
             if self.sizes.max() > rows.shape[1]:
                 rows = np.pad(rows, ((0, 0), (0, int(self.sizes.max()))))
             for b in changed:
+                self.progress.check()
                 rows[b, : self.sizes[b]] = self.members[b]
                 rest_floor(flat, self.codes, self.members[b], floor[b])
             small = np.flatnonzero((self.sizes > 0) & (self.sizes < k))
@@ -320,7 +325,7 @@ class _Groups:
         self.replace(first, np.concatenate([self.members[g], self.members[other]]))
         self.replace(second, np.zeros(0, dtype=np.int64))
 
-    def from_below(self, progress: Progress) -> list[Records]:
+    def from_below(self) -> list[Records]:
         """Merge from single records up, the smallest failing group first, then split groups of 2k and more."""
         from shoal.kernels.top_down import far_pair, grow_from
 
@@ -333,10 +338,11 @@ class _Groups:
             self.merge(g, other)
             failing[[g, other]] = False
             failing[min(g, other)] = not self.rules.ok(self.members[min(g, other)])
-            progress(0.9 * (1 - np.count_nonzero(failing) / n))
+            self.progress(0.9 * (1 - np.count_nonzero(failing) / n))
         groups = []
         for rows in self.members:
             while len(rows) >= 2 * k:
+                self.progress.check()
                 u, _ = far_pair(self.flat, self.codes, rows, int(rows[0]))
                 near = grow_from(self.flat, self.codes, rows, u, k)
                 if not (self.rules.ok(rows[near]) and self.rules.ok(rows[~near])):
@@ -355,13 +361,17 @@ class _Groups:
             while any(failing):
                 g = failing.index(True)
                 partners = [int(b) for b in self.partners(g)]
-                good = (b for b in partners if self.rules.ok(np.concatenate([self.members[g], self.members[b]])))
-                other = next(good, partners[0])
+                other = next((b for b in partners if self.good_together(g, b)), partners[0])
                 self.merge(g, other)
                 failing[g] = failing[other] = False
                 failing[min(g, other)] = not self.rules.ok(self.members[min(g, other)])
             if self.rules.union_closed or not self.merge_alike():
                 return [rows for rows in self.members if len(rows)]
+
+    def good_together(self, g: int, other: int) -> bool:
+        """Whether two groups would be a good one."""
+        self.progress.check()
+        return self.rules.ok(np.concatenate([self.members[g], self.members[other]]))
 
     def merge_alike(self) -> bool:
         """Merge groups that would publish the same values; whether there were any."""

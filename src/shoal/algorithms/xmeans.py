@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
+from shoal.progress import Progress
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -37,17 +38,19 @@ def xmeans(
     seed: int,
     criterion: Criterion = "bic",
     iterations: int = 100,
+    progress: Progress | None = None,
 ) -> Labels:
     """A cluster per row: start with `least`, split where the criterion rises, stop at `most`; the best model seen wins."""
     points, distinct = on_grid(points), len(points)
     least, most = max(1, min(least, distinct)), max(1, min(most, distinct))
-    labels = kmeans(points, weights, least, seed, iterations)
+    told = Progress.of(progress)
+    labels = kmeans(points, weights, least, seed, iterations, told)
     best, best_score = labels, _steps(score(points, weights, labels, criterion))
     while True:
-        centres = _split(points, weights, labels, most, seed, criterion, iterations)
+        centres = _split(points, weights, labels, most, seed, criterion, iterations, told)
         if centres is None:
             return best
-        labels = kmeans(points, weights, centres, seed, iterations)
+        labels = kmeans(points, weights, centres, seed, iterations, told)
         found = _steps(score(points, weights, labels, criterion))
         if found > best_score:
             best, best_score = labels, found
@@ -73,17 +76,19 @@ def score(points: Floats, weights: Floats, labels: Labels, criterion: Criterion 
     return float(likelihood - (free if criterion == "aic" else free / 2 * float(exact.log(size))))
 
 
-def kmeans(points: Floats, weights: Floats, start: int | Floats, seed: int, iterations: int) -> Labels:
+def kmeans(
+    points: Floats, weights: Floats, start: int | Floats, seed: int, iterations: int, progress: Progress
+) -> Labels:
     """Lloyd's k-means of points on the grid, from given centres or from so many drawn; clusters are numbered without gaps."""
     if len(points) <= 1 or (isinstance(start, int) and start <= 1):
         return np.zeros(len(points), dtype=np.int64)
-    centres = _drawn(points, weights, start, seed) if isinstance(start, int) else on_grid(start)
-    labels = _nearest(points, centres)
+    centres = _drawn(points, weights, start, seed, progress) if isinstance(start, int) else on_grid(start)
+    labels = _nearest(points, centres, progress)
     for _ in range(iterations - 1):
         sizes, sums = _sums(points, weights, labels, len(centres))
         # A centre that lost all its points stays where it is.
         centres = np.where(sizes[:, None] > 0, on_grid(sums / np.maximum(1, sizes)[:, None]), centres)
-        before, labels = labels, _nearest(points, centres)
+        before, labels = labels, _nearest(points, centres, progress)
         if np.array_equal(before, labels):
             break
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -94,7 +99,7 @@ def on_grid(values: Floats) -> Floats:
     return np.asarray(np.rint(values * GRID) / GRID)
 
 
-def _drawn(points: Floats, weights: Floats, count: int, seed: int) -> Floats:
+def _drawn(points: Floats, weights: Floats, count: int, seed: int, progress: Progress) -> Floats:
     """k-means++ (Arthur & Vassilvitskii 2007): points drawn with odds of weight times squared distance to those before.
 
     Each time a few are drawn, and the one is taken that leaves the points nearest to their centres.
@@ -103,6 +108,7 @@ def _drawn(points: Floats, weights: Floats, count: int, seed: int) -> Floats:
     trials, chosen = 1 + count.bit_length(), [_draw(weights, random.random())]
     nearest = _squares(points, points[chosen])[:, 0]
     while len(chosen) < min(count, len(points)):
+        progress.check()
         odds = weights * nearest
         if odds.max() <= 0:
             break
@@ -120,10 +126,12 @@ def _draw(odds: Floats, u: float) -> int:
     return min(int(np.searchsorted(upto, u * upto[-1], side="right")), int(np.flatnonzero(odds)[-1]))
 
 
-def _nearest(points: Floats, centres: Floats) -> Labels:
+def _nearest(points: Floats, centres: Floats, progress: Progress) -> Labels:
     """The nearest centre of each point, the first of several."""
-    rows = max(1, CELLS // len(centres))
-    parts = [np.argmin(_squares(points[i : i + rows], centres), axis=1) for i in range(0, len(points), rows)]
+    rows, parts = max(1, CELLS // len(centres)), []
+    for i in range(0, len(points), rows):
+        progress.check()
+        parts.append(np.argmin(_squares(points[i : i + rows], centres), axis=1))
     return np.concatenate(parts).astype(np.int64, copy=False)
 
 
@@ -140,7 +148,14 @@ def _sums(points: Floats, weights: Floats, labels: Labels, clusters: int) -> tup
 
 
 def _split(
-    points: Floats, weights: Floats, labels: Labels, most: int, seed: int, criterion: Criterion, iterations: int
+    points: Floats,
+    weights: Floats,
+    labels: Labels,
+    most: int,
+    seed: int,
+    criterion: Criterion,
+    iterations: int,
+    progress: Progress,
 ) -> Floats | None:
     """Centres after splitting every cluster that gains by it, largest gain first; None when none does."""
     clusters = int(labels.max()) + 1
@@ -151,7 +166,7 @@ def _split(
         own, heavy = points[inside], weights[inside]
         if sizes[c] < SMALLEST_SPLIT or len(own) < 2:
             continue
-        halves = kmeans(own, heavy, 2, seed + c + 1, iterations)
+        halves = kmeans(own, heavy, 2, seed + c + 1, iterations, progress)
         if halves.max() < 1:
             continue
         whole = np.zeros(len(own), dtype=np.int64)

@@ -77,6 +77,35 @@ class Groups(NamedTuple):
     live: Ints
 
 
+class Open(NamedTuple):
+    """The class that is being grown, between two slices of the work, and working memory; `at` is numbered SIZE … FREE."""
+
+    state: Ints
+    counts: NDArray[np.int32]
+    members: Ints
+    gain: Floats
+    allowed: NDArray[np.bool_]
+    aside: Ints
+    at: Ints
+
+
+SIZE, VERSION, POINT, LABEL, FREE = range(5)
+"""Members of the open class, how often its state has moved, its next point (-1: to be found), its label; free records."""
+
+
+def make_open(flat: FlatSpace, pool: Pool, groups: Groups, width: int, at: Ints) -> Open:
+    """No class is open; `width` cells count its values."""
+    return Open(
+        state=np.empty(int(flat.slot[-1]), dtype=np.int64),
+        counts=np.zeros(width, dtype=np.int32),
+        members=np.empty(int(at[FREE]), dtype=np.int64),
+        gain=np.zeros(len(groups.live)),
+        allowed=np.zeros(len(groups.live), dtype=np.bool_),
+        aside=np.empty((len(pool.codes), 3), dtype=np.int64),
+        at=at,
+    )
+
+
 def make_groups(pool: Pool, count: int) -> Groups:
     """Points listed by group."""
     points = np.argsort(pool.group, kind="stable").astype(np.int64)
@@ -94,69 +123,65 @@ def grow(
     groups: Groups,
     needs: Needs,
     others: Others | None,
+    opened: Open,
     k: int,
     diverse_first: bool,
     from_seed: bool,
     reference: Codes,
     labels: Ints,
-    label: int,
-    free: int,
-    limit: int,
-    seed: int,
-) -> tuple[int, int]:
-    """Make up to `limit` classes while k records are free; the next label and the number of free records.
+    enough: int,
+    steps: int,
+) -> None:
+    """Make classes until at most `enough` records, or less than k, are free; return after about so many steps, to go on later.
 
     Each class starts with the record furthest from the `reference`, which becomes the last record added, or the seed.
-    The point `seed`, unless it is -1, starts the first class. No records are reported free when no class can be finished.
+    No records are left free when no class can be finished.
     """
-    state = np.empty(flat.slot[-1], dtype=np.int64)
-    counts = np.zeros(needs.width, dtype=np.int32)
-    members = np.empty(free, dtype=np.int64)
-    allowed = np.zeros(len(groups.live), dtype=np.bool_)
-    aside = np.empty((len(pool.codes), 3), dtype=np.int64)
-    gain = np.zeros(len(groups.live))
-    tried = 0
-    while free >= k and tried < limit:
-        tried += 1
-        counts[:] = 0
-        size, version = ZERO, ZERO
-        point = furthest(flat, pool, front, reference) if seed < 0 else np.int64(seed)
-        seed = -1
-        copy_codes(reference, pool.codes[point])
-        begin(flat, state, pool.codes[point])
-        start_search(front)
-        finished = False
-        while True:
-            members[size] = take_from(pool, groups, point)
-            labels[members[size]] = label
-            size += 1
-            free -= 1
-            count_in(needs, counts, pool.group[point])
-            if absorb(flat, state, pool.codes[point]):
-                version += 1
-            lacks = (diverse_first or size >= k) and lacking(needs, others, size, counts)
-            finished = size >= k and not lacks
-            if finished or free == 0:
-                break
-            if lacks:
-                helps = most_helpful(needs, others, groups.live, size, counts, gain, allowed)
-                # A share, say, cannot fall before there are a few records; a value that is not there will not come.
-                if helps <= 0 and (others is None or size >= k):
-                    break
-                point = cheapest_among(flat, pool, front, groups, state, version, allowed, aside)
-            else:
-                point = cheapest(flat, pool, front, state, version)
-        if not from_seed:
+    at = opened.at
+    size, version, point, free = at[SIZE], at[VERSION], at[POINT], at[FREE]
+    until = front.size[1] + steps
+    while (size > 0 or (free >= k and free > enough)) and front.size[1] < until:
+        if size == 0:
+            opened.counts[:] = 0
+            version = ZERO
+            if point < 0:
+                point = furthest(flat, pool, front, reference)
             copy_codes(reference, pool.codes[point])
-        if finished:
-            label += 1
+            begin(flat, opened.state, pool.codes[point])
+            start_search(front)
+        opened.members[size] = take_from(pool, groups, point)
+        labels[opened.members[size]] = at[LABEL]
+        size += 1
+        free -= 1
+        count_in(needs, opened.counts, pool.group[point])
+        if absorb(flat, opened.state, pool.codes[point]):
+            version += 1
+        lacks = (diverse_first or size >= k) and lacking(needs, others, size, opened.counts)
+        front.size[1] += needs.width
+        finished = size >= k and not lacks
+        goes_on = not finished and free > 0
+        if goes_on and lacks:
+            helps = most_helpful(needs, others, groups.live, size, opened.counts, opened.gain, opened.allowed)
+            front.size[1] += len(opened.gain)
+            # A share, say, cannot fall before there are a few records; a value that is not there will not come.
+            goes_on = helps > 0 or (others is not None and size < k)
+        if goes_on and lacks:
+            point = cheapest_among(flat, pool, front, groups, opened.state, version, opened.allowed, opened.aside)
+        elif goes_on:
+            point = cheapest(flat, pool, front, opened.state, version)
         else:
-            for i in range(size):
-                labels[members[i]] = SET_ASIDE
-            # The free records bring no value that this class lacks, so classes of them alone have even fewer.
-            if others is None:
-                return label, 0
-    return label, free
+            if not from_seed:
+                copy_codes(reference, pool.codes[point])
+            if finished:
+                at[LABEL] += 1
+            else:
+                for i in range(size):
+                    labels[opened.members[i]] = SET_ASIDE
+                # The free records bring no value that this class lacks, so classes of them alone have even fewer.
+                if others is None:
+                    free = ZERO
+            size, point = ZERO, np.int64(-1)
+    at[SIZE], at[VERSION], at[POINT], at[FREE] = size, version, point, free
 
 
 @inner
@@ -286,6 +311,7 @@ def cheapest_among(
             candidates += groups.live[group]
     # The tree meets an allowed point after about points / candidates others, the list prices every candidate.
     if candidates * candidates <= 16 * len(pool.codes):
+        front.size[1] += candidates
         best, first, chosen = GONE, GONE, np.int64(-1)
         for group in range(len(allowed)):
             if allowed[group]:

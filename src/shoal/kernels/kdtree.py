@@ -59,7 +59,7 @@ class Tree(NamedTuple):
     previous_record: Ints
     record_point: Ints  # [record] -> point, -1 once deleted
     origin: Floats  # mean of the points; the reach of a node is its largest distance from here
-    sizes: NDArray[np.int64]  # live records, shift
+    sizes: NDArray[np.int64]  # live records, shift, steps that searches have taken so far
     stack: NDArray[np.int64]  # scratch of the searches, as the following
     stack_bound: Floats
     lanes: Floats
@@ -102,7 +102,7 @@ def build_tree(X: Floats) -> Tree:
         previous_record=previous_record,
         record_point=record_point,
         origin=origin,
-        sizes=np.array([n, LANES - 1 - root_children], dtype=np.int64),
+        sizes=np.array([n, LANES - 1 - root_children, 0], dtype=np.int64),
         stack=np.empty(LANES * (levels + 1), dtype=np.int64),
         stack_bound=np.empty(LANES * (levels + 1)),
         lanes=np.empty(LANES),
@@ -177,6 +177,7 @@ def nearest_allowed(
         node = tree.stack[depth]
         if tree.stack_bound[depth] > worst:
             continue
+        tree.sizes[2] += LANES * query.size
         if node < inner:
             _nearest_bounds(tree.bounds, node, query, tree.lanes)
             bottom = depth
@@ -206,6 +207,7 @@ def nearest_allowed(
                         distances[place] = distances[place - 1]
                         found[place] = found[place - 1]
                         place -= 1
+                    tree.sizes[2] += count - place
                     distances[place] = distance
                     found[place] = record
                     if count == m:
@@ -234,6 +236,7 @@ def farthest_record(tree: Tree, query: Floats) -> int:
         node = tree.stack[depth]
         if tree.stack_bound[depth] < best_distance:
             continue
+        tree.sizes[2] += LANES * query.size
         if node < inner:
             _farthest_bounds(tree, node, query_reach)
             bottom = depth

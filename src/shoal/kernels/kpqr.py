@@ -14,6 +14,7 @@ from numba import njit
 
 from shoal.kernels.jit import inner
 from shoal.kernels.kdtree import Floats, Ints, live_count
+from shoal.kernels.mdav import steps_taken
 from shoal.kernels.micro import Flags, Free, Longs, Seeds, _distinct, _join, _nearest, _next_seed, allow_lowering
 from shoal.kernels.rules import TOLERANCE, class_deficit, distance_deficit
 from shoal.policy import FlatRules
@@ -46,7 +47,10 @@ class Obligations(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What is known of the open group, one entry an obligation; `held` counts its records in each range."""
+    """What is known of the open group, one entry an obligation; `held` counts its records in each range.
+
+    `members` and `at`, which holds what SIZE … GROUPS name, let the work go on where it was.
+    """
 
     counts: Ints
     obliged: Flags
@@ -54,9 +58,15 @@ class Group(NamedTuple):
     mean: Floats
     squares: Floats
     held: Longs
+    members: Ints
+    at: Longs
 
 
-def make_group(obligations: Obligations, cells: int) -> Group:
+SIZE, SEED, NEXT, STAGE, GROUPS = range(5)
+"""Members of the open group, its seed, the record to join next (-1: none), its stage, and groups so far."""
+
+
+def make_group(obligations: Obligations, cells: int, rows: int, groups: int) -> Group:
     """An empty group."""
     rules = len(obligations.p)
     return Group(
@@ -66,6 +76,8 @@ def make_group(obligations: Obligations, cells: int) -> Group:
         mean=np.zeros(rules),
         squares=np.zeros(rules),
         held=np.zeros(len(obligations.weight), dtype=np.int64),
+        members=np.empty(rows, dtype=np.int32),
+        at=np.array([0, -1, -1, 0, groups], dtype=np.int64),
     )
 
 
@@ -82,36 +94,40 @@ def rare_groups(
     prefer_variance: bool,
     tail: int,
     labels: Ints,
-    groups: int,
-    limit: int,
-) -> int:
-    """Form up to `limit` groups round the rare records, or until less than half are free; the number of groups so far.
+    steps: int,
+) -> bool:
+    """Form groups round the rare records until less than half are free; False after about so many steps, to go on later.
 
     `close` holds a distance rule for each obligation, or nothing; `more` says whether `rules` has others than k and obligations.
     """
-    members = np.empty(free.X.shape[0], dtype=np.int32)
-    for _ in range(limit):
-        if _rare_left(free, duties) == 0 or 2 * live_count(free.tree) < free.X.shape[0]:
-            break
-        _clear(group)
-        seed = record = _next_seed(free, seeds)
-        size, stage = np.int64(0), VALUES
-        while stage <= WHATEVER:
-            if record >= 0:
-                size = _take(free, seeds, duties, group, record, members, size)
-                stage = RECORDS if stage == ANY_RECORD else stage
-            wanted = _allow(free, duties, group, close, rules, k, size, prefer_variance, stage)
-            record = _nearest(free, free.X[seed]) if wanted else np.int64(-1)
-            if record < 0:
-                stage = _after(stage, wanted, more)
+    at, members = group.at, group.members
+    until = steps_taken(free.tree, seeds.queue) + steps
+    while steps_taken(free.tree, seeds.queue) < until:
+        if at[SIZE] == 0:
+            if _rare_left(free, duties) == 0 or 2 * live_count(free.tree) < free.X.shape[0]:
+                return True
+            _clear(group)
+            at[SEED] = _next_seed(free, seeds)
+            at[NEXT], at[STAGE] = at[SEED], VALUES
+        if at[NEXT] >= 0:
+            at[SIZE] = _take(free, seeds, duties, group, at[NEXT], members, at[SIZE])
+            at[STAGE] = RECORDS if at[STAGE] == ANY_RECORD else at[STAGE]
+        wanted = _allow(free, duties, group, close, rules, k, at[SIZE], prefer_variance, at[STAGE])
+        free.tree.sizes[2] += free.live.size * duties.p.size
+        at[NEXT] = _nearest(free, free.X[at[SEED]]) if wanted else np.int64(-1)
+        if at[NEXT] < 0:
+            at[STAGE] = _after(at[STAGE], wanted, more)
+        if at[STAGE] <= WHATEVER:
+            continue
         if _rare_left(free, duties) > 0 and _tail(free, duties, k, tail):
-            size = _take_all_rare(free, seeds, duties, group, members, size)
+            at[SIZE] = _take_all_rare(free, seeds, duties, group, members, at[SIZE])
             if tail == TAIL_Y and _lacks_variance(duties, group):
-                size = _give_back(free, duties, members, size)
-        for i in range(size):
-            labels[members[i]] = groups
-        groups += 1
-    return groups
+                at[SIZE] = _give_back(free, duties, members, at[SIZE])
+        for i in range(at[SIZE]):
+            labels[members[i]] = at[GROUPS]
+        at[GROUPS] += 1
+        at[SIZE] = 0
+    return False
 
 
 @inner
@@ -326,6 +342,7 @@ def _keeps(free: Free, duties: Obligations, group: Group, label: int) -> bool:
 @inner
 def _allow_closer(free: Free, duties: Obligations, group: Group, close: FlatRules) -> bool:
     """Allow the labels that bring an obliged group closer to the table, if any can those that keep its variance."""
+    free.tree.sizes[2] += free.live.size * group.counts.size
     now = _too_far(duties, group, close)
     if now <= 0:
         return False

@@ -33,9 +33,10 @@ from shoal.kernels.kdtree import (
     nearest_records,
     rounded,
 )
+from shoal.progress import SLICE, Progress
 
 
-def mdav_labels(X: Floats, k: int, form: Literal["generic", "single"]) -> Ints:
+def mdav_labels(X: Floats, k: int, form: Literal["generic", "single"], progress: Progress | None = None) -> Ints:
     """The class of each record, numbered in the order the classes are formed; X holds standardized columns.
 
     >>> mdav_labels(np.array([[1.0], [2.0], [9.0], [8.0], [1.5]]), 2, "generic").tolist()
@@ -56,6 +57,7 @@ def mdav_labels(X: Floats, k: int, form: Literal["generic", "single"]) -> Ints:
     if X.shape[1] == 0:
         X = np.zeros((len(X), 1))  # without columns all records are equal, as in a constant one
 
+    told = Progress.of(progress)
     labels = np.empty(len(X), dtype=np.int32)
     rows = np.arange(len(X))
     total = np.zeros((2, X.shape[1]))
@@ -67,7 +69,11 @@ def mdav_labels(X: Floats, k: int, form: Literal["generic", "single"]) -> Ints:
         queue = _new_queue(X, tree, centroid)
         formed = np.full(len(rows), -1, dtype=np.int32)
         members, distances = np.empty(k, dtype=np.int32), np.empty(k)
-        groups = _form_groups(X, tree, queue, k, form == "generic", total, centroid, members, distances, formed, groups)
+        while has_rounds(X, tree, k):
+            told(1 - live_count(tree) / len(labels))
+            groups = _form_groups(
+                X, tree, queue, k, form == "generic", total, centroid, members, distances, formed, groups, SLICE
+            )
         labels[rows] = formed
         rest = np.flatnonzero(formed < 0)
         rows, X = rows[rest], X[rest]
@@ -84,7 +90,7 @@ class Queue(NamedTuple):
     aside: Ints
     measured: Ints  # [point]: the round of its last measurement
     walk: Floats  # [0]: how far the centroid has walked
-    sizes: NDArray[np.int64]  # points in the heap, points aside, round
+    sizes: NDArray[np.int64]  # points in the heap, points aside, round, steps taken so far
 
 
 def _new_queue(X: Floats, tree: Tree, centroid: Floats) -> Queue:
@@ -98,7 +104,7 @@ def _new_queue(X: Floats, tree: Tree, centroid: Floats) -> Queue:
         aside=np.empty(points, dtype=np.int32),
         measured=np.zeros(points, dtype=np.int32),
         walk=np.zeros(1),
-        sizes=np.array([points, 0, 0], dtype=np.int64),
+        sizes=np.array([points, 0, 0, 0], dtype=np.int64),
     )
 
 
@@ -115,12 +121,15 @@ def _form_groups(
     distances: Floats,
     labels: Ints,
     groups: int,
+    steps: int,
 ) -> int:
     """Rounds until less than 2k records, or less than half of those in the tree, remain; returns the groups so far.
 
     Half-empty leaves and an origin far from the centroid slow the searches: the rest then gets a tree of its own.
+    Returns also after about so many steps, to go on later.
     """
-    while live_count(tree) >= 2 * k and 2 * live_count(tree) >= X.shape[0]:
+    until = steps_taken(tree, queue) + steps
+    while has_rounds(X, tree, k) and steps_taken(tree, queue) < until:
         second = paired and live_count(tree) >= 3 * k
         _move_centroid(centroid, total, live_count(tree), queue)
         seed = _farthest_from_centroid(X, tree.first_record, centroid, queue)
@@ -142,6 +151,18 @@ def _form_groups(
     return groups
 
 
+@njit(cache=True, nogil=True)
+def has_rounds(X: Floats, tree: Tree, k: int) -> bool:
+    """Whether there are records for another round, and enough of them in this tree."""
+    return live_count(tree) >= 2 * k and 2 * live_count(tree) >= X.shape[0]
+
+
+@inner
+def steps_taken(tree: Tree, queue: Queue) -> int:
+    """How much work the searches were so far."""
+    return tree.sizes[2] + queue.sizes[3]
+
+
 @inner
 def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, queue: Queue) -> int:
     key, point, walk = queue.key, queue.point, queue.walk[0]
@@ -154,6 +175,7 @@ def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, que
     aside = 0
     best, best_distance, threshold = -1, -1.0, -1.0
     while size > 0 and key[0] + walk >= threshold:
+        queue.sizes[3] += centroid.size
         top = point[0]
         record = first_record[top]
         if record >= 0 and queue.measured[top] != queue.sizes[2]:

@@ -26,7 +26,15 @@ from shoal.kernels.kdtree import (
     nearest_records,
     rounded,
 )
-from shoal.kernels.mdav import Queue, _add, _add_rows, _farthest_from_centroid, _move_centroid, _new_queue
+from shoal.kernels.mdav import (
+    Queue,
+    _add,
+    _add_rows,
+    _farthest_from_centroid,
+    _move_centroid,
+    _new_queue,
+    steps_taken,
+)
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
 from shoal.policy import FlatRules
@@ -69,6 +77,29 @@ class Seeds(NamedTuple):
     queue: Queue
     total: Floats
     centroid: Floats
+
+
+class Growing(NamedTuple):
+    """The group that is being formed, between two slices of the work; what `at` holds is named by SIZE … GROUPS."""
+
+    counts: Ints
+    members: Ints
+    deficit: Floats
+    at: Longs
+
+
+SIZE, SEED, NEXT, SECOND, PAIRED, GROUPS = range(6)
+"""Members, the seed, the record to join next; the seed of the group after it (-1: none), whether there is to be one; groups."""
+
+
+def make_growing(rows: int, cells: int, groups: int) -> Growing:
+    """No group is open."""
+    return Growing(
+        counts=np.zeros(cells, dtype=np.int32),
+        members=np.empty(rows, dtype=np.int32),
+        deficit=np.zeros(1),
+        at=np.array([0, -1, -1, -1, 0, groups], dtype=np.int64),
+    )
 
 
 class Counted(NamedTuple):
@@ -118,49 +149,49 @@ def grow_groups(
     seeds: Seeds,
     rules: FlatRules,
     counted: Counted,
-    cells: int,
+    growing: Growing,
     k: int,
     reserve: int,
     paired: bool,
     diverse_first: bool,
     labels: Ints,
-    groups: int,
-    limit: int,
-) -> int:
-    """Form up to `limit` groups while `reserve` records are free, or less than half are; the number of groups so far.
+    steps: int,
+) -> bool:
+    """Form groups while `reserve` records are free, or less than half are; False after about so many steps, to go on later.
 
     A group takes the k - 1 nearest records, then the nearest that lower its deficit until it is zero. `diverse_first`
     begins with the nearest records that bring a value still wanted, and stops when no group can have all of them.
     `paired` forms a second group round the record farthest from the first seed while 3k records are free.
     """
-    counts = np.zeros(cells, dtype=np.int32)
-    members = np.empty(free.X.shape[0], dtype=np.int32)
-    tried, second = 0, -1
-    while tried < limit or second >= 0:
-        live = live_count(free.tree)
-        if live < reserve or live < k or (2 * live < free.X.shape[0] and second < 0):
-            break
-        if diverse_first and not _enough_values(free, counted):
-            break
-        tried += 1
-        seed = second if second >= 0 else _next_seed(free, seeds)
-        pair = paired and second < 0 and live >= 3 * k
-        counts[:] = 0
-        record, size, deficit = seed, np.int64(0), 0.0
-        while record >= 0:
-            size = _join(free, seeds, record, members, size, counts)
-            if diverse_first and _wanted(free, counted, counts):
-                record = _nearest(free, free.X[seed])
-                continue
-            if size < k:
-                size = _fill_up(free, seeds, seed, members, size, counts, k)
-            deficit = class_deficit(rules, size, counts)
-            record = _nearest_helpful(free, rules, size, counts, deficit, free.X[seed])
-        for i in range(size):
-            labels[members[i]] = groups if deficit <= 0 else SET_ASIDE
-        groups += deficit <= 0
-        second = farthest_record(free.tree, free.X[seed]) if pair else -1
-    return groups
+    at, counts, members, deficit = growing.at, growing.counts, growing.members, growing.deficit
+    until = steps_taken(free.tree, seeds.queue) + steps
+    while steps_taken(free.tree, seeds.queue) < until:
+        if at[SIZE] == 0:
+            live = live_count(free.tree)
+            if live < reserve or live < k or (2 * live < free.X.shape[0] and at[SECOND] < 0):
+                return True
+            if diverse_first and not _enough_values(free, counted):
+                return True
+            at[SEED] = at[SECOND] if at[SECOND] >= 0 else _next_seed(free, seeds)
+            at[PAIRED] = paired and at[SECOND] < 0 and live >= 3 * k
+            at[NEXT], deficit[0] = at[SEED], 0.0
+            counts[:] = 0
+        at[SIZE] = _join(free, seeds, at[NEXT], members, at[SIZE], counts)
+        if diverse_first and _wanted(free, counted, counts):
+            at[NEXT] = _nearest(free, free.X[at[SEED]])
+        else:
+            if at[SIZE] < k:
+                at[SIZE] = _fill_up(free, seeds, at[SEED], members, at[SIZE], counts, k)
+            deficit[0] = class_deficit(rules, at[SIZE], counts)
+            at[NEXT] = _nearest_helpful(free, rules, at[SIZE], counts, deficit[0], free.X[at[SEED]])
+        if at[NEXT] >= 0:
+            continue
+        for i in range(at[SIZE]):
+            labels[members[i]] = at[GROUPS] if deficit[0] <= 0 else SET_ASIDE
+        at[GROUPS] += deficit[0] <= 0
+        at[SECOND] = farthest_record(free.tree, free.X[at[SEED]]) if at[PAIRED] else -1
+        at[SIZE] = 0
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -214,6 +245,7 @@ def _fill_up(free: Free, seeds: Seeds, seed: int, members: Ints, size: int, coun
 def _nearest(free: Free, query: Floats) -> int:
     """The nearest free record with an allowed label, -1 when there is none."""
     candidates, live = 0, live_count(free.tree)
+    free.tree.sizes[2] += free.live.size
     for label in range(free.live.size):
         if free.allowed[label]:
             candidates += free.live[label]
@@ -223,6 +255,7 @@ def _nearest(free: Free, query: Floats) -> int:
         flags = free.tree.no_flags if candidates == live else free.allowed
         nearest_allowed(free.tree, query, 1, free.label, flags, free.found, free.distances)
         return np.int64(free.found[0])
+    free.tree.sizes[2] += candidates * query.size
     best, best_distance = np.int64(-1), np.inf
     for label in range(free.live.size):
         if not free.allowed[label]:
@@ -255,6 +288,7 @@ def _nearest_helpful(free: Free, rules: FlatRules, size: int, counts: Ints, defi
 @inner
 def allow_lowering(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float) -> None:
     """Allow the labels that lower the deficit."""
+    free.tree.sizes[2] += free.live.size * counts.size
     for label in range(free.live.size):
         free.allowed[label] = free.live[label] > 0 and _lowers(free, rules, size, counts, deficit, label)
 

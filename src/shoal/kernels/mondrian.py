@@ -10,6 +10,8 @@ column, then in that order, nodes from the root down, smaller codes first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -48,6 +50,23 @@ CELLS = 4_000_000
 NONE = np.int64(-1)
 
 
+class Todo(NamedTuple):
+    """Parts that are still to be cut, the last one first. `at`: how many they are, the cut of the last tried last (-1: none)."""
+
+    parts: Ints
+    at: Ints
+
+
+LEFT, TRIED = 0, 1
+
+
+def todo_of(begin: int, end: int) -> Todo:
+    """One part, and room for all parts that can come of it."""
+    parts = np.empty((end - begin, 2), dtype=np.int64)
+    parts[0] = begin, end
+    return Todo(parts, np.array([1, -1], dtype=np.int64))
+
+
 @njit(cache=True, nogil=True)
 def cut(
     table: Table,
@@ -55,29 +74,26 @@ def cut(
     prices: Floats | None,
     rules: FlatRules | None,
     split: int,
-    begin: int,
-    end: int,
+    todo: Todo,
     once: bool,
+    steps: int,
 ) -> Ints:
-    """Cut the part and its parts until nothing can be cut; `begins` marks where each class starts.
+    """Cut the parts and their parts until nothing can be cut; `begins` marks where each class starts.
 
     With `once`, make the best allowed cut only: where the children begin and end, or the part's own ends when there is none.
-    One function for both on purpose: a second one around this would have it all compiled again.
+    One function for both on purpose: a second one around this would have it all compiled again. Returns after about so many
+    steps when something is still to do; the cuts of a part are weighed anew then, so large parts are given more steps.
     """
     work = new_work(cuts)
-    stack = np.empty((64, 2), np.int64)
-    stack[0, 0], stack[0, 1] = begin, end
-    top = 1
-    bounds = stack[0]
-    while top:
-        top -= 1
-        begin, end = stack[top, 0], stack[top, 1]
+    bounds = todo.parts[0]
+    while todo.at[LEFT] > 0 and steps > 0:
+        begin, end = todo.parts[todo.at[LEFT] - 1, 0], todo.parts[todo.at[LEFT] - 1, 1]
         bounds = np.empty(2, np.int64)
         bounds[0], bounds[1] = begin, end
         if weight_of(table, begin, end) >= 2 * cuts.k:
             measure_part(table.columns, cuts, work, begin, end)
             tried = candidates(table, cuts, prices, work, split, begin, end)
-            chosen = next_best(tried.key, NONE)
+            chosen = next_best(tried.key, todo.at[TRIED])
             while chosen >= 0:
                 a, first, last = tried.attribute[chosen], tried.first[chosen], tried.last[chosen]
                 children, ties = np.int64(2), end - begin
@@ -89,20 +105,22 @@ def cut(
                 if children > 0:
                     bounds = make_cut(table, a, children, first, last, ties, begin, end)
                     break
+                steps -= end - begin + cuts.view_start[-1]
+                todo.at[TRIED] = chosen
+                if steps <= 0:
+                    return bounds
                 chosen = next_best(tried.key, chosen)
+        steps -= (end - begin) * len(cuts.attribute)
+        todo.at[LEFT] -= 1
+        todo.at[TRIED] = -1
         if once:
             break
         if len(bounds) == 2:
             table.begins[begin] = 1
             continue
-        if top + len(bounds) > len(stack):
-            longer = np.empty((2 * (top + len(bounds)), 2), np.int64)
-            for i in range(top):
-                longer[i, 0], longer[i, 1] = stack[i, 0], stack[i, 1]
-            stack = longer
         for child in range(len(bounds) - 1):
-            stack[top, 0], stack[top, 1] = bounds[child], bounds[child + 1]
-            top += 1
+            todo.parts[todo.at[LEFT], 0], todo.parts[todo.at[LEFT], 1] = bounds[child], bounds[child + 1]
+            todo.at[LEFT] += 1
     return bounds
 
 

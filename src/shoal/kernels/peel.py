@@ -69,34 +69,47 @@ def cell_losses(flat: FlatSpace, codes: Codes, visits: Codes, inside: Words, liv
     return losses
 
 
+NEXT, LABEL = 0, 1
+"""Where `peel_cells` is: the next cell, the next class."""
+
+
 @njit(cache=True, nogil=True)
-def peel_cells(visits: Codes, inside: Words, live: Words, lots: Lots, wanted: Wanted, labels: Ints, label: int) -> int:
-    """Visit cells in the given order and let a class leave each that has one; returns the next label."""
+def peel_cells(
+    visits: Codes, inside: Words, live: Words, lots: Lots, wanted: Wanted, labels: Ints, at: Ints, steps: int
+) -> None:
+    """Visit cells in the given order, from the one `at` on, and let a class leave each that has one, for so many steps."""
     groups = len(wanted.share)
     have, take = np.empty(groups, dtype=np.int64), np.empty(groups, dtype=np.int64)
     members = np.empty(len(lots.start), dtype=np.int64)
-    for i in range(len(visits)):
-        found, total = find_points(visits[i], inside, live, members), np.int64(0)
+    # A filling looks at every group for some dozens of sizes, a removal judges a class for each group and several times.
+    choosing = groups * (8 * wanted.width if wanted.mode == REMOVE else FEW)
+    while at[NEXT] < len(visits) and steps > 0:
+        found, total = find_points(visits[at[NEXT]], inside, live, members), np.int64(0)
+        at[NEXT] += 1
+        steps -= len(live) + groups
         for g in range(groups):
             have[g] = 0
         for m in range(found):
             for lot in range(lots.start[members[m]], lots.start[members[m] + 1]):
                 have[lots.group[lot]] += lots.last[lot] - lots.first[lot]
                 total += lots.last[lot] - lots.first[lot]
-        if total < wanted.smallest or choose(wanted, have, total, take) == 0:
+                steps -= 1
+        if total < wanted.smallest:
+            continue
+        steps -= choosing
+        if choose(wanted, have, total, take) == 0:
             continue
         for m in range(found):
             point, left = members[m], 0
             for lot in range(lots.start[point], lots.start[point + 1]):
                 while take[lots.group[lot]] > 0 and lots.first[lot] < lots.last[lot]:
-                    labels[lots.record[lots.first[lot]]] = label
+                    labels[lots.record[lots.first[lot]]] = at[LABEL]
                     lots.first[lot] += 1
                     take[lots.group[lot]] -= 1
                 left += lots.last[lot] - lots.first[lot]
             if left == 0:
                 live[point >> 6] &= ~(np.uint64(1) << np.uint64(point & 63))
-        label += 1
-    return label
+        at[LABEL] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -69,6 +69,58 @@ class Sketch(NamedTuple):
     helpful: Ints
 
 
+def make_sketch(needs: Needs) -> Sketch:
+    """Empty working memory."""
+    groups = len(needs.cell)
+    return Sketch(np.zeros(needs.width, dtype=np.int32), np.zeros(len(needs.p)), np.zeros(groups, dtype=np.int64))
+
+
+class Dealing(NamedTuple):
+    """Where `deal` is: the points of the SEC that have free records, and `at`, which holds what SEC … HIGH name."""
+
+    sketch: Sketch
+    alive: Ints
+    at: Ints
+
+
+SEC, LIVE, DEALT, TURN, LOW, HIGH = range(6)
+"""The SEC (its points are not listed yet where LIVE is -1), live points, records dealt of it, whose turn it is, its groups."""
+
+
+def make_dealing(points: Points, needs: Needs) -> Dealing:
+    """Nothing is dealt yet."""
+    return Dealing(
+        make_sketch(needs), np.empty(len(points.codes), dtype=np.int64), np.array([0, -1, 0, 0, 0, 0], dtype=np.int64)
+    )
+
+
+class Serving(NamedTuple):
+    """Where `serve` is: clusters that wait in a heap by their best offer; `at` holds what LOOKED … LAST_GROUP name."""
+
+    sketch: Sketch
+    offers: Offers
+    heap: Ints
+    at: Ints
+
+
+LOOKED, WAITING, UNUSED, FIRST_GROUP, LAST_GROUP = range(5)
+"""Clusters that have offers, clusters in the heap, free records of the SEC (-1: not counted yet), its groups."""
+
+
+def make_serving(needs: Needs, clusters: int) -> Serving:
+    """Nobody is served yet."""
+    shape = (clusters, REMEMBERED)
+    offers = Offers(
+        np.empty(clusters, dtype=np.int64),
+        np.empty(shape, dtype=np.int64),
+        np.empty(shape, dtype=np.int64),
+        np.empty(shape, dtype=np.int64),
+        np.zeros(clusters, dtype=np.int64),
+        np.zeros(clusters, dtype=np.int64),
+    )
+    return Serving(make_sketch(needs), offers, np.arange(clusters), np.array([0, clusters, -1, 0, 0], dtype=np.int64))
+
+
 def make_clusters(flat: FlatSpace, count: int, n: int) -> Clusters:
     """Empty clusters over n free records."""
     return Clusters(
@@ -97,6 +149,7 @@ def deal(
     points: Points,
     needs: Needs,
     clusters: Clusters,
+    dealing: Dealing,
     first: Ints,
     last: Ints,
     target: int,
@@ -104,32 +157,30 @@ def deal(
     places: Codes,
     place_of: Ints,
     near: Ints,
-) -> None:
+    steps: int,
+) -> bool:
     """Step 2, Split: each SEC in turn goes round the clusters, each takes its best match, until they have `target` records.
 
     SEC i holds the points first[i] … last[i]-1 and gives at most `cap` records. With `near` (the distance to the nearest
     seed, one for each of the distinct tuples `places`) an empty cluster takes the record furthest from all seeds before.
+    False after about so many steps, to go on later.
     """
-    counts = np.zeros(needs.width, dtype=np.int32)
-    worth = np.zeros(len(needs.p))
-    gain = np.zeros(len(needs.cell), dtype=np.int64)
-    alive = np.empty(len(points.codes), dtype=np.int64)
+    at, alive, sketch = dealing.at, dealing.alive, dealing.sketch
     m = len(clusters.size)
-    c = ZERO
-    for sec in range(len(first)):
-        live, dealt = 0, 0
-        low, high = np.int64(len(gain)), ZERO
-        for point in range(first[sec], last[sec]):
-            alive[live] = point
-            live += 1
-            low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
-        while live > 0 and dealt < cap:
-            count_members(needs, group, clusters, c, counts, IN)
-            rate(needs, counts, worth, low, high, gain)
-            best, least, record, at = np.int64(-1), GONE, GONE, 0
-            for i in range(live):
+    while at[SEC] < len(first):
+        if at[LIVE] < 0:
+            list_points(points, dealing, first[at[SEC]], last[at[SEC]], len(sketch.helpful))
+        while at[LIVE] > 0 and at[DEALT] < cap:
+            if steps <= 0:
+                return False
+            c = at[TURN]
+            steps -= at[LIVE]
+            count_members(needs, group, clusters, c, sketch.counts, IN)
+            rate(needs, sketch.counts, sketch.worth, at[LOW], at[HIGH], sketch.helpful)
+            best, least, record, place = np.int64(-1), GONE, GONE, 0
+            for i in range(at[LIVE]):
                 point = alive[i]
-                helps = gain[points.group[point]]
+                helps = sketch.helpful[points.group[point]]
                 if helps < best:
                     continue
                 free = points.records[points.next[point]]
@@ -139,23 +190,38 @@ def deal(
                 elif len(near) > 0:
                     cost = -near[place_of[points.records[points.start[point]]]]
                 if helps > best or cost < least or (cost == least and free < record):
-                    best, least, record, at = helps, cost, free, i
-            count_members(needs, group, clusters, c, counts, OUT)
+                    best, least, record, place = helps, cost, free, i
+            count_members(needs, group, clusters, c, sketch.counts, OUT)
             if len(near) > 0 and clusters.size[c] == 0:
+                steps -= len(near)
                 for i in range(len(near)):
                     near[i] = min(near[i], pair_cost(flat, places[i], codes[record]))
             enter(flat, clusters, c, record, codes[record])
-            point = alive[at]
+            point = alive[place]
             points.next[point] += 1
             if points.next[point] == points.start[point + 1]:
-                live -= 1
-                alive[at] = alive[live]
-            dealt += 1
-            c += 1
-            if c == m:
+                at[LIVE] -= 1
+                alive[place] = alive[at[LIVE]]
+            at[DEALT] += 1
+            at[TURN] += 1
+            if at[TURN] == m:
                 if clusters.size[m - 1] >= target:
-                    return
-                c = ZERO
+                    return True
+                at[TURN] = 0
+        at[SEC] += 1
+        at[LIVE] = -1
+    return True
+
+
+@inner
+def list_points(points: Points, dealing: Dealing, first: int, last: int, groups: int) -> None:
+    """Begin with a SEC: its points, and its groups."""
+    at = dealing.at
+    at[LIVE], at[DEALT], at[LOW], at[HIGH] = 0, 0, groups, 0
+    for point in range(first, last):
+        dealing.alive[at[LIVE]] = point
+        at[LIVE] += 1
+        at[LOW], at[HIGH] = min(at[LOW], points.group[point]), max(at[HIGH], points.group[point] + 1)
 
 
 @njit(cache=True, nogil=True)
@@ -209,51 +275,60 @@ def rate(needs: Needs, counts: Counts, worth: Floats, low: int, high: int, gain:
 
 @njit(cache=True, nogil=True)
 def serve(
-    flat: FlatSpace, codes: Codes, group: Ints, points: Points, needs: Needs, clusters: Clusters, first: int, last: int
-) -> None:
+    flat: FlatSpace,
+    codes: Codes,
+    group: Ints,
+    points: Points,
+    needs: Needs,
+    clusters: Clusters,
+    serving: Serving,
+    first: int,
+    last: int,
+    steps: int,
+) -> bool:
     """Step 3 for one SEC: of all pairs of a record and a cluster not served yet, always the best match, while there are any.
 
     During this step a cluster's scores do not change, records only vanish. So the clusters wait in a heap by their best
     remaining pair, and a pair whose record is gone is replaced when it comes to the top: the order of the sweep over the
-    sorted matrix of all pairs, without the matrix.
+    sorted matrix of all pairs, without the matrix. False after about so many steps, to go on later.
     """
-    m = len(clusters.size)
-    sketch = Sketch(
-        np.zeros(needs.width, dtype=np.int32), np.zeros(len(needs.p)), np.zeros(len(needs.cell), dtype=np.int64)
-    )
-    offers = Offers(
-        np.empty(m, dtype=np.int64),
-        np.empty((m, REMEMBERED), dtype=np.int64),
-        np.empty((m, REMEMBERED), dtype=np.int64),
-        np.empty((m, REMEMBERED), dtype=np.int64),
-        np.zeros(m, dtype=np.int64),
-        np.zeros(m, dtype=np.int64),
-    )
-    known, at = offers.known, offers.at
-    heap = np.arange(m)
-    waiting, free = np.int64(m), ZERO
-    low, high = np.int64(len(sketch.helpful)), ZERO
-    for point in range(first, last):
-        free += points.start[point + 1] - points.next[point]
-        low, high = min(low, points.group[point]), max(high, points.group[point] + 1)
-    for c in range(m):
-        look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, c)
-    for i in range(m // 2 - 1, -1, -1):
-        sink(heap, waiting, i, offers)
-    while waiting > 0 and free > 0:
+    at, offers, heap, sketch = serving.at, serving.offers, serving.heap, serving.sketch
+    known, tried = offers.known, offers.at
+    if at[UNUSED] < 0:
+        at[UNUSED], at[FIRST_GROUP], at[LAST_GROUP] = 0, len(sketch.helpful), 0
+        for point in range(first, last):
+            at[UNUSED] += points.start[point + 1] - points.next[point]
+            at[FIRST_GROUP] = min(at[FIRST_GROUP], points.group[point])
+            at[LAST_GROUP] = max(at[LAST_GROUP], points.group[point] + 1)
+    low, high = at[FIRST_GROUP], at[LAST_GROUP]
+    while at[LOOKED] < len(clusters.size):
+        if steps <= 0:
+            return False
+        look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, at[LOOKED])
+        steps -= last - first
+        at[LOOKED] += 1
+        if at[LOOKED] == len(clusters.size):
+            for i in range(len(clusters.size) // 2 - 1, -1, -1):
+                sink(heap, at[WAITING], i, offers)
+    while at[WAITING] > 0 and at[UNUSED] > 0:
+        if steps <= 0:
+            return False
         c = heap[0]
-        if clusters.label[known[c, at[c]]] >= 0:
-            at[c] += 1
-            if at[c] == offers.length[c]:
+        steps -= 1
+        if clusters.label[known[c, tried[c]]] >= 0:
+            tried[c] += 1
+            if tried[c] == offers.length[c]:
                 look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, c)
+                steps -= last - first
         else:
-            record = known[c, at[c]]
+            record = known[c, tried[c]]
             enter(flat, clusters, c, record, codes[record])
-            points.next[offers.owner[c, at[c]]] += 1
-            free -= 1
-            waiting -= 1
-            heap[0] = heap[waiting]
-        sink(heap, waiting, ZERO, offers)
+            points.next[offers.owner[c, tried[c]]] += 1
+            at[UNUSED] -= 1
+            at[WAITING] -= 1
+            heap[0] = heap[at[WAITING]]
+        sink(heap, at[WAITING], ZERO, offers)
+    return True
 
 
 @inner
@@ -351,6 +426,29 @@ def homogeneity(needs: Needs, group: Ints, clusters: Clusters) -> Ints:
     return result
 
 
+class Repair(NamedTuple):
+    """Where `diversify` is: the values of the cluster at hand, and `at`, which holds what PLACE … COUNTED name."""
+
+    counts: Counts
+    gain: Floats
+    allowed: NDArray[np.bool_]
+    at: Ints
+
+
+PLACE, KEPT, FREE, COUNTED = range(4)
+"""The cluster's place in the order, how many remain, free records, whether the cluster's values are counted."""
+
+
+def make_repair(needs: Needs, clusters: int, live: Ints) -> Repair:
+    """No cluster is diverse yet."""
+    return Repair(
+        np.zeros(needs.width, dtype=np.int32),
+        np.zeros(len(live)),
+        np.zeros(len(live), dtype=np.bool_),
+        np.array([0, clusters, live.sum(), 0], dtype=np.int64),
+    )
+
+
 @njit(cache=True, nogil=True)
 def diversify(
     flat: FlatSpace,
@@ -358,49 +456,57 @@ def diversify(
     group: Ints,
     needs: Needs,
     clusters: Clusters,
+    repair: Repair,
     order: Ints,
     start: Ints,
     pool: Ints,
     live: Ints,
     faithful: bool,
-) -> int:
+    steps: int,
+) -> bool:
     """Step 4: free records make the clusters diverse in `order`; the last ones are dissolved when nothing helps.
 
-    `pool` lists the free records group by group: those of group g are the first live[g] from start[g] on. Returns how
-    many clusters of `order` remain.
+    `pool` lists the free records group by group: those of group g are the first live[g] from start[g] on. False after
+    about so many steps, to go on later.
     """
-    counts = np.zeros(needs.width, dtype=np.int32)
-    gain = np.zeros(len(live))
-    allowed = np.zeros(len(live), dtype=np.bool_)
-    free = live.sum()
-    h, kept = ZERO, np.int64(len(order))
-    while h < kept:
-        c = order[h]
-        count_members(needs, group, clusters, c, counts, IN)
-        while lacking(needs, None, clusters.size[c], counts) and free > 0:
-            if most_helpful(needs, None, live, clusters.size[c], counts, gain, allowed) <= 0 and not faithful:
-                break
-            record = cheapest_record(flat, codes, clusters.state[c], start, pool, live, allowed)
-            for view in range(needs.cell.shape[1]):
-                if needs.cell[group[record], view] >= 0:
-                    counts[needs.cell[group[record], view]] += 1
-            enter(flat, clusters, c, record, codes[record])
-            free -= 1
-        finished = not lacking(needs, None, clusters.size[c], counts)
+    at, counts, allowed = repair.at, repair.counts, repair.allowed
+    while at[PLACE] < at[KEPT]:
+        if steps <= 0:
+            return False
+        c = order[at[PLACE]]
+        if at[COUNTED] == 0:
+            count_members(needs, group, clusters, c, counts, IN)
+            at[COUNTED] = 1
+        steps -= 1 + len(live)
+        lacks = lacking(needs, None, clusters.size[c], counts)
+        if lacks and at[FREE] > 0:
+            helps = most_helpful(needs, None, live, clusters.size[c], counts, repair.gain, allowed)
+            if helps > 0 or faithful:
+                for g in range(len(live)):
+                    steps -= live[g] * allowed[g]
+                record = cheapest_record(flat, codes, clusters.state[c], start, pool, live, allowed)
+                for view in range(needs.cell.shape[1]):
+                    if needs.cell[group[record], view] >= 0:
+                        counts[needs.cell[group[record], view]] += 1
+                enter(flat, clusters, c, record, codes[record])
+                at[FREE] -= 1
+                continue
         count_members(needs, group, clusters, c, counts, OUT)
-        if finished:
-            h += 1
+        at[COUNTED] = 0
+        if not lacks:
+            at[PLACE] += 1
             continue
-        kept -= 1
-        record = clusters.head[order[kept]]
-        clusters.head[order[kept]], clusters.size[order[kept]] = -1, 0
+        at[KEPT] -= 1
+        gone = order[at[KEPT]]
+        record = clusters.head[gone]
+        clusters.head[gone], clusters.size[gone] = -1, 0
         while record >= 0:
             pool[start[group[record]] + live[group[record]]] = record
             live[group[record]] += 1
-            free += 1
+            at[FREE] += 1
             clusters.label[record] = -1
             record = clusters.link[record]
-    return kept
+    return True
 
 
 @inner
@@ -421,15 +527,29 @@ def cheapest_record(
     return chosen
 
 
+TO_FILL, MOVES = 0, 1
+"""Where `fill` is: the place of its cluster in the order, how often that one's state moved (-1: not begun)."""
+
+
 @njit(cache=True, nogil=True)
-def fill(flat: FlatSpace, pool: Pool, front: Frontier, clusters: Clusters, order: Ints, k: int) -> None:
-    """Step 6: each cluster in turn takes the cheapest free records until it has k."""
-    for c in order:
-        version = ZERO
-        start_search(front)
+def fill(
+    flat: FlatSpace, pool: Pool, front: Frontier, clusters: Clusters, order: Ints, k: int, at: Ints, steps: int
+) -> bool:
+    """Step 6: each cluster in turn takes the cheapest free records until it has k. False after so many steps, to go on later."""
+    until = front.size[1] + steps
+    while at[TO_FILL] < len(order):
+        c = order[at[TO_FILL]]
+        if at[MOVES] < 0:
+            start_search(front)
+            at[MOVES] = 0
         while clusters.size[c] < k:
-            point = cheapest(flat, pool, front, clusters.state[c], version)
+            if front.size[1] >= until:
+                return False
+            point = cheapest(flat, pool, front, clusters.state[c], at[MOVES])
             if point < 0:
-                return
+                return True
             if enter(flat, clusters, c, take(pool, point), pool.codes[point]):
-                version += 1
+                at[MOVES] += 1
+        at[TO_FILL] += 1
+        at[MOVES] = -1
+    return True

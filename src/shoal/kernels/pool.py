@@ -55,7 +55,10 @@ class Pool(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """A binary heap of nodes and points by (ticks, record); `version` tells for which state an entry was priced."""
+    """A binary heap of nodes and points by (ticks, record); `version` tells for which state an entry was priced.
+
+    `size` holds the number of entries, and how many have been moved so far: the work that was done.
+    """
 
     ticks: Ints
     record: Ints
@@ -107,7 +110,7 @@ def make_frontier(pool: Pool) -> Frontier:
     """Room for every node and point once."""
     room = len(pool.begin) + len(pool.codes)
     arrays = [np.zeros(room, dtype=np.int64) for _ in range(4)]
-    return Frontier(arrays[0], arrays[1], arrays[2], arrays[3], np.zeros(1, dtype=np.int64))
+    return Frontier(arrays[0], arrays[1], arrays[2], arrays[3], np.zeros(2, dtype=np.int64))
 
 
 def build_tree(flat: FlatSpace, codes: Codes) -> tuple[Ints, Ints, Ints, Ints, Ints]:
@@ -309,6 +312,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
     """Add an entry to the heap."""
     i = front.size[0]
     front.size[0] += 1
+    front.size[1] += 1
     while i > 0:
         up = (i - 1) >> 1
         if front.ticks[up] < ticks or (front.ticks[up] == ticks and front.record[up] <= record):
@@ -322,6 +326,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
 @inner
 def settle(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Put an entry in the place of the top one."""
+    front.size[1] += 1
     i, size = 0, front.size[0]
     while True:
         down = 2 * i + 1

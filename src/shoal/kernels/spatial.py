@@ -227,6 +227,10 @@ def clear(reference: Reference) -> None:
     reference.holds[:] = False
 
 
+GROWN, CHOSEN, CATEGORIES, TABLED = range(4)
+"""Where `next_class` is: members so far, the one to join next, how many categories there are, whether they are tabulated."""
+
+
 @njit(cache=True, nogil=True)
 def next_class(
     records: Records,
@@ -244,31 +248,34 @@ def next_class(
     reference: Reference,
     scratch: Scratch,
     present: NDArray[np.bool_],
-) -> int:
+    at: NDArray[np.int64],
+    steps: int,
+) -> bool:
     """Grow one class from the pool's first record: to k by distance, then on while that lowers the deficit.
 
-    Marks the members as `taken` (positions in the pool) and returns how many there are; the class may still fail.
+    Marks the members as `taken` (positions in the pool); the class may still fail. False after about so many steps, to go
+    on later; `at` holds what GROWN … TABLED name, and is all zero before a class begins.
     """
-    clear(reference)
-    counts[:] = 0
-    categories = cardinalities(records, pool, size, present, scratch)
-    chosen, gained = 0, False
-    grown = 0
-    stale = True
-    while True:
-        r = pool[chosen]
-        taken[chosen] = True
-        members[grown] = r
-        grown += 1
+    if at[GROWN] == 0:
+        clear(reference)
+        counts[:] = 0
+        at[CATEGORIES] = cardinalities(records, pool, size, present, scratch)
+    while steps > 0:
+        r = pool[at[CHOSEN]]
+        taken[at[CHOSEN]] = True
+        members[at[GROWN]] = r
+        at[GROWN] += 1
+        grown = at[GROWN]
         gained = add_numbers(records, reference, r) if by_seed and grown > 1 else add(records, reference, r)
-        stale = stale or gained
         _count(views, offsets, counts, r, 1)
         deficit = class_deficit(rules, grown, counts)
         if grown == size or (grown >= k and deficit <= 0):
-            return grown
-        if stale:
-            tabulate(records, reference, pool, size, present, categories, k, sequential, scratch)
-            stale = False
+            return True
+        steps -= size * len(records.size) + (size * counts.size if grown >= k else 0)
+        if gained or at[TABLED] == 0:
+            tabulate(records, reference, pool, size, present, at[CATEGORIES], k, sequential, scratch)
+            steps -= size * len(records.size)
+            at[TABLED] = 1
         chosen = -1
         best_deficit, best = np.inf, np.int64(0)
         for i in range(size):
@@ -285,7 +292,9 @@ def next_class(
             if chosen < 0 or after < best_deficit or ticks < best:
                 chosen, best_deficit, best = i, after, ticks
         if chosen < 0:
-            return grown
+            return True
+        at[CHOSEN] = chosen
+    return False
 
 
 @inner
@@ -307,6 +316,10 @@ def _count(
             counts[offsets[v] + views[r, v]] += change
 
 
+ASKED, NEAREST, DISTANCE, MEASURED = range(4)
+"""Where `nearest_class` is: classes asked, the nearest so far (-1: none), its distance, how many categories there are."""
+
+
 @njit(cache=True, nogil=True)
 def nearest_class(
     records: Records,
@@ -321,16 +334,24 @@ def nearest_class(
     allowed: NDArray[np.bool_],
     scratch: Scratch,
     present: NDArray[np.bool_],
-) -> int:
-    """The allowed class whose centre is nearest to a left-over record, tables from the whole table; or -1."""
-    categories = cardinalities(records, everyone, len(everyone), present, scratch)
-    chosen, best = -1, np.int64(0)
-    for c in range(classes):
+    at: NDArray[np.int64],
+    steps: int,
+) -> bool:
+    """The allowed class whose centre is nearest to a left-over record, tables from the whole table.
+
+    `at` holds what ASKED … MEASURED name: 0, -1, 0, 0 to begin with. False after about so many steps, to go on later.
+    """
+    if at[ASKED] == 0:
+        at[MEASURED] = cardinalities(records, everyone, len(everyone), present, scratch)
+    while at[ASKED] < classes and steps > 0:
+        c = at[ASKED]
+        at[ASKED] += 1
         if not allowed[c]:
             continue
+        steps -= len(everyone) * len(records.size)
         reference = Reference(totals[c], known[c], holds[c])
-        tabulate(records, reference, everyone, len(everyone), present, categories, k, sequential, scratch)
+        tabulate(records, reference, everyone, len(everyone), present, at[MEASURED], k, sequential, scratch)
         ticks = np.int64(np.rint(distance_to(records, reference, scratch, r) * TICKS))
-        if chosen < 0 or ticks < best:
-            chosen, best = c, ticks
-    return chosen
+        if at[NEAREST] < 0 or ticks < at[DISTANCE]:
+            at[NEAREST], at[DISTANCE] = c, ticks
+    return at[ASKED] == classes

@@ -30,8 +30,8 @@ from shoal.road import published_classes
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
-    from shoal.algorithms import Progress
     from shoal.evolve.releases.history import Audit
+    from shoal.progress import Told
 
 RECORD, CLASS = "__record", "__class"
 
@@ -70,7 +70,7 @@ def publish(
     *,
     allow_exposure: bool,
     force: bool,
-    progress: Progress | None,
+    progress: Told | None,
 ) -> Published:
     """Make the next release. The store is held only while it is written down."""
     target = None if path is None else Path(path)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlalchemy as sa
 
-from shoal.algorithms import Progress, run
+from shoal.algorithms import run
 from shoal.errors import ConfigError, InputError, UnsupportedError, did_you_mean
 from shoal.evolve.i3m.classes import Classes
 from shoal.evolve.releases.guards import Guard
@@ -53,6 +53,7 @@ from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy
+from shoal.progress import Told
 from shoal.refine import Effort, refined
 from shoal.schema import Attribute, Configuration, Order, Schema, read_schema
 from shoal.space import Measure
@@ -124,7 +125,7 @@ class Store:
         missing_texts: Sequence[str] = MISSING_TEXTS,
         order: Order = "shuffle",
         intervals: Shape = "text",
-        progress: Progress | None = None,
+        progress: Told | None = None,
         patience: float = PATIENCE,
     ) -> Store:
         """Anonymize a table and keep it, so that it can change and be released again. All or nothing.
@@ -303,7 +304,7 @@ class Store:
             self._live = None
         return applied
 
-    def renew(self, *, progress: Progress | None = None) -> Applied:
+    def renew(self, *, progress: Told | None = None) -> Applied:
         """Anonymize the whole table anew and go on from there; `progress` as for `shoal.anonymize`.
 
         The store is not held meanwhile; a change in it starts it over. Returns what it did.
@@ -331,7 +332,7 @@ class Store:
         m: int | None = None,
         allow_exposure: bool = False,
         force: bool = False,
-        progress: Progress | None = None,
+        progress: Told | None = None,
     ) -> Published:
         """The next release: guarded, masked, verified, audited against all earlier ones, written and remembered.
 
@@ -463,7 +464,7 @@ def _encoded(books: Books, frame: pl.DataFrame, codes: Any, secrets: Any) -> Mic
     return Microdata(frame, books.schema, codes, domains, books.sensitive(secrets))
 
 
-def _full_run(data: Microdata, settings: Settings, progress: Progress | None) -> Any:
+def _full_run(data: Microdata, settings: Settings, progress: Told | None) -> Any:
     """Labels of the whole table, by the configured method."""
     rules = settings.policy.bind(data.sensitive, data.n)
     rules.require_feasible()
