@@ -79,11 +79,11 @@ def exp(values: ArrayLike) -> Floats:
     return np.asarray(np.ldexp(1 - ((low - r * c / (2 - c)) - high), k.astype(np.int64)))
 
 
-def power(values: ArrayLike, exponent: float) -> Floats:
+def power(values: ArrayLike, exponent: ArrayLike) -> Floats:
     """Positive numbers to any power, 0 to a positive one: a few digits less certain, the same everywhere."""
     numbers = np.asarray(values, dtype=np.float64)
     positive = numbers > 0
-    return np.where(positive, exp(exponent * log(np.where(positive, numbers, 1.0))), 0.0)
+    return np.where(positive, exp(np.asarray(exponent) * log(np.where(positive, numbers, 1.0))), 0.0)
 
 
 def log_gamma(values: ArrayLike) -> Floats:

@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, did_you_mean
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy_build import number_label
@@ -225,7 +226,7 @@ class Space:
 
     def unit(self, states: States) -> Floats:
         """Weighted loss of one record in each class: the papers' unit(cl)."""
-        return np.asarray(self.losses(states) @ self.weights)
+        return exact.along(self.losses(states), self.weights)
 
     def publish(self, states: States) -> list[list[str | None]]:
         """Per attribute, the published text of each class's state. Equal states are rendered once."""

@@ -287,7 +287,7 @@ def _nested_groups(shares: NDArray[np.float64], weights: NDArray[np.float64]) ->
     nearest = _nearest(shares, shares[frequent])
     nearest[frequent] = np.arange(len(frequent))
     merges = linkage(shares[frequent], method="average")
-    wanted = _group_counts(merges[:, 2], max(3.0, len(shares) ** 0.25))
+    wanted = _group_counts(merges[:, 2], max(3.0, math.sqrt(math.sqrt(len(shares)))))
 
     group_of = np.arange(len(frequent))
     made: dict[int, NDArray[np.int64]] = {row: np.array([row]) for row in range(len(frequent))}
@@ -325,6 +325,8 @@ def _nearest(shares: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArr
     if len(shares) == len(centres):
         return np.arange(len(shares))
     nearest = np.empty(len(shares), dtype=np.int64)
+    # Shares add up to one: on a grid of 2⁻²⁶ all products and their sums are exact, in whatever order a BLAS adds.
+    shares, centres = np.rint(shares * 2.0**26) / 2.0**26, np.rint(centres * 2.0**26) / 2.0**26
     squares = (centres**2).sum(axis=1)
     for start in range(0, len(shares), 1024):
         block = shares[start : start + 1024]

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from shoal import exact
 from shoal.algorithms import names, run
 from shoal.errors import Cancelled, ShoalError, UnsupportedError
 from shoal.microdata import Microdata
@@ -116,8 +117,8 @@ def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> li
 def _loss(data: Microdata, partition: Partition, objective: Measure) -> float:
     space = data.space(objective)
     units = space.unit(class_states(data, partition, space))
-    lost = float(units @ partition.sizes) + partition.suppressed * float(space.weights.sum())
-    return lost / (data.n * max(1e-300, float(space.weights.sum())))
+    whole = exact.total(space.weights)
+    return (exact.weighed(partition.sizes, units) + partition.suppressed * whole) / (data.n * max(1e-300, whole))
 
 
 def _noted(partition: Partition, note: dict[str, object]) -> Partition:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms import find
 from shoal.algorithms.mondrian import cut_blocks
 from shoal.errors import ConfigError
@@ -169,4 +170,4 @@ class _Work:
 def _total(data: Microdata, partition: Partition, space: Space) -> float:
     """The loss in ticks; a suppressed record loses everything."""
     units = np.rint(space.unit(class_states(data, partition, space)) * TICKS)
-    return float(units @ partition.sizes + partition.suppressed * np.rint(space.weights.sum() * TICKS))
+    return exact.weighed(partition.sizes, units) + partition.suppressed * float(exact.ticks(exact.total(space.weights)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InfeasibleError, InternalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.models import CompiledKind
@@ -253,7 +254,7 @@ class _PlainGrowth:
         after = self.deficits(size + 1, self.joined(counts, asked))
         weights = self.weights[self.beyond_size]
         worth = np.where(weights > 0, before[:, 0] * weights, 1.0)
-        gain = np.rint(worth @ (before - after) * TICKS)
+        gain = exact.ticks(exact.along((before - after).T, worth))
         allowed = np.zeros(len(groups.live), dtype=np.bool_)
         allowed[asked[gain == gain.max()]] = True
         return float(gain.max()), allowed

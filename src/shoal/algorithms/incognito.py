@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from shoal import exact
 from shoal.algorithms.common import TICKS, require_one_class
 from shoal.algorithms.levels import (
     Bools,
@@ -278,5 +279,5 @@ def _cost(
     space = data.space(objective)
     partition = partition_at(data, levels, node, kept, {})
     units = space.unit(class_states(data, partition, space))
-    loss = float(partition.sizes @ units) + suppressed * float(space.weights.sum())
+    loss = exact.weighed(partition.sizes, units) + suppressed * exact.total(space.weights)
     return round(loss / data.n * TICKS)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms.common import TICKS, finish, require_one_class, sensitive_groups
 from shoal.algorithms.levels import full_domain
 from shoal.errors import UnsupportedError
@@ -138,7 +139,7 @@ def _stricter(rules: Rules, flat: FlatRules, slack: float) -> FlatRules:
             reached = rule.table_counts[protected].max(initial=0) / rules.n
         elif flat.kind[i] == CompiledKind.ENTROPY:
             shares = table[table > 0] / known
-            reached = -float(shares @ np.log(shares))
+            reached = -exact.weighed(shares, exact.log(shares))
         elif flat.kind[i] == CompiledKind.RECURSIVE:
             reached = table[0] / max(1, int(table[flat.ints[flat.int_start[i]] - 1 :].sum()))
         else:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.datasets import profiles
 from shoal.datasets.profiles import AGES, DAYS, FIRST_DAY, ILLNESSES, OCCUPATIONS, PRICES, SEXES, Floats
 
@@ -135,7 +136,7 @@ class _Drawing:
         self.diagnosis = _Choice(profiles.diagnoses())
         self.first = _Choice(_zipf(self.first_names, 0.6))
         self.last = _Choice(_zipf(self.last_names, 0.7))
-        self.log_days = np.log([ill.days for ill in ILLNESSES])
+        self.log_days = exact.log([ill.days for ill in ILLNESSES])
         self.spread = np.array([ill.spread for ill in ILLNESSES])
         self.fixed = np.array([ill.fixed for ill in ILLNESSES])
         self.daily = np.array([ill.daily for ill in ILLNESSES])
@@ -176,7 +177,7 @@ class _Drawing:
         """Days in hospital: log-normal around the diagnosis, longer with age; zero is home the same day."""
         noise = self.streams["stay"].standard_normal(len(diagnosis))
         logarithm = self.log_days[diagnosis] + self.spread[diagnosis] * noise + 0.006 * np.maximum(age - 50, 0)
-        stay = np.exp(logarithm)
+        stay = exact.exp(logarithm)
         long = self._uniform("long", len(diagnosis))
         # What is left of the uniform value below the threshold is uniform again, and says how long.
         stay *= np.where(long < LONG_STAYS, 4 + 8 * long / LONG_STAYS, 1.0)
@@ -184,9 +185,9 @@ class _Drawing:
 
     def _cost(self, diagnosis: NDArray[np.int64], stay: NDArray[np.int64], area: NDArray[np.int64]) -> Floats:
         """The bill: treatment and days at the area's prices, some noise, and a Pareto tail of dear cases."""
-        noise = np.exp(0.25 * self.streams["cost"].standard_normal(len(diagnosis)))
+        noise = exact.exp(0.25 * self.streams["cost"].standard_normal(len(diagnosis)))
         dear = self._uniform("dear", len(diagnosis))
-        tail = np.minimum(np.maximum(dear / DEAR_CASES, 1e-9) ** (-1 / 1.6), DEAREST)
+        tail = np.minimum(exact.power(np.maximum(dear / DEAR_CASES, 1e-9), -1 / 1.6), DEAREST)
         surcharge = np.where(dear < DEAR_CASES, 1 + tail, 1.0)
         bill = (self.fixed[diagnosis] + self.daily[diagnosis] * (stay + 0.5)) * np.array(PRICES)[area]
         rounded: Floats = np.round(bill * noise * surcharge, 2)
@@ -197,8 +198,7 @@ class _Drawing:
 
 
 def _zipf(count: int, exponent: float) -> Floats:
-    weights: Floats = np.arange(1, count + 1, dtype=np.float64)[None, :] ** -exponent
-    return weights
+    return exact.power(np.arange(1, count + 1)[None, :], -exponent)
 
 
 def _record_numbers(n: int) -> pl.Series:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
+
 Floats = NDArray[np.float64]
 
 OLDEST = 105
@@ -164,9 +166,9 @@ def places() -> Places:
     for region_rank, (prefix, area) in enumerate(REGIONS, start=1):
         for town_rank in range(1, TOWNS + 1):
             town = (region_rank * 3 + town_rank * 7) % 10
-            size = 1.0 / (region_rank**0.8 * town_rank**1.1)
+            size = 1.0 / float(exact.power(region_rank, 0.8) * exact.power(town_rank, 1.1))
             ranks = np.arange(1, max(2, CODES // town_rank) + 1)
-            shares = ranks**-0.8
+            shares = exact.power(ranks, -0.8)
             # 37 has no factor in common with 100: no ending comes twice in a town.
             codes += [f"{prefix}{town}{(rank * 37 + town_rank * 11) % 100:02d}" for rank in ranks.tolist()]
             weights += (size * shares / shares.sum()).tolist()
@@ -196,7 +198,7 @@ def ages() -> Floats:
                 )
             )
             last = ((90, 12.0), (98, 1.6), (105, 0.02)) if sex == "female" else ((90, 7.0), (98, 0.7), (105, 0.008))
-            rows.append(_lines((*points, *last)) * np.exp(tilt * (AGES - 50)))
+            rows.append(_lines((*points, *last)) * exact.exp(tilt * (AGES - 50)))
     return np.array(rows)
 
 
@@ -207,8 +209,8 @@ def days() -> Floats:
     year_start = dates.astype("datetime64[Y]").astype("datetime64[D]")
     day_of_year = (dates - year_start).astype(np.int64)
     by_weekday = np.array([1.25, 1.15, 1.1, 1.08, 1.0, 0.72, 0.65])[weekday]
-    season = 1 + 0.1 * np.cos(2 * np.pi * (day_of_year - 20) / 365.25)
-    wave = 1 + 0.22 * np.exp(-(((day_of_year - 42) / 14.0) ** 2))
+    season = 1 + 0.1 * _wave((day_of_year - 20) / 365.25)
+    wave = 1 + 0.22 * exact.exp(-(((day_of_year - 42) / 14.0) ** 2))
     holiday = np.where((day_of_year >= 357) | (day_of_year == 0), 0.6, 1.0)
     return np.array([by_weekday * season * wave * holiday])
 
@@ -255,8 +257,8 @@ def diagnoses() -> Floats:
     weight = np.array([ill.weight for ill in ILLNESSES])
     by_age = np.array([_lines(_CURVES[ill.curve]) for ill in ILLNESSES]).T
     by_sex = np.array([[ill.female for ill in ILLNESSES], [ill.male for ill in ILLNESSES]])
-    phase = 2 * np.pi * (np.arange(1, 13)[:, None] - np.array([ill.peak for ill in ILLNESSES])) / 12
-    by_month = 1 + np.array([ill.swing for ill in ILLNESSES]) * np.cos(phase)
+    phase = (np.arange(1, 13)[:, None] - np.array([ill.peak for ill in ILLNESSES])) / 12
+    by_month = 1 + np.array([ill.swing for ill in ILLNESSES]) * _wave(phase)
     table: Floats = weight * by_age[:, None, None, :] * by_sex[None, :, None, :] * by_month[None, None, :, :]
     return table.reshape(-1, len(ILLNESSES))
 
@@ -310,6 +312,11 @@ def names() -> tuple[list[list[str]], list[str]]:
     first = [[a + part[(i + j) % len(part)] for j in range(len(part)) for i, a in enumerate(starts)] for part in ends]
     last = [a + backs[(i + j) % len(backs)] for j in range(len(backs)) for i, a in enumerate(fronts)]
     return first, last
+
+
+def _wave(turns: Floats) -> Floats:
+    """Cosines of so many turns, to thirty binary digits: libraries disagree on the last of fifty-three."""
+    return np.asarray(np.rint(np.cos(2 * np.pi * turns) * 2.0**30) / 2.0**30)
 
 
 def _lines(points: tuple[tuple[float, float], ...]) -> Floats:

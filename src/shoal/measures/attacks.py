@@ -34,6 +34,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InputError, did_you_mean
 from shoal.measures.regions import common_space, relate
 from shoal.models.base import TOLERANCE
@@ -417,7 +418,7 @@ def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) 
     exposed = unique | certain
     hit = np.unique(np.asarray(cover[exposed].indices)) if exposed.any() else np.zeros(0, dtype=np.int64)
     linked = candidates > 0
-    expected = float((1 / candidates[linked]).sum())
+    expected = exact.total(1 / candidates[linked])
     total = external.height
     fewest = int(candidates[linked].min()) if linked.any() else 0
     sentence = (
@@ -506,8 +507,8 @@ def _spreads(histogram: Histogram) -> tuple[Floats, Floats]:
     everything = float(histogram.count.sum())
     if not everything:
         return spans, variances
-    centre = float(histogram.count @ values) / everything
-    variance = float(histogram.count @ (values - centre) ** 2) / everything
+    centre = exact.weighed(histogram.count, values) / everything
+    variance = exact.weighed(histogram.count, (values - centre) ** 2) / everything
     if variance <= 0:
         return np.full(classes, np.inf), np.full(classes, np.inf)
     return spans / float(values.max() - values.min()), variances / variance

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import UnsupportedError
 from shoal.measures.conditions import distinct_demands
 from shoal.policy import Rules
@@ -86,8 +87,7 @@ def loss_bound(
         u = _ascended(family, u)
     u = _mended(family, u)
     per_record = u[family.of_record]
-    total = float(per_record.sum())
-    weight = float(space.weights.sum())
+    total, weight = exact.total(per_record), exact.total(space.weights)
     return Bound(total, total / (len(codes) * weight) if weight else 0.0, per_record)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from shoal import exact
 from shoal.errors import require_word
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -110,13 +111,15 @@ class ClassLosses:
 
     def shares(self) -> dict[str, Floats]:
         """Per measure and attribute, the average over all records."""
-        sizes = self.sizes.astype(np.float64)
-        return {key: (sizes @ cells + self.suppressed) / max(1, self.n) for key, cells in self.cells.items()}
+        return {
+            key: np.array([exact.weighed(self.sizes, column) + self.suppressed for column in cells.T]) / max(1, self.n)
+            for key, cells in self.cells.items()
+        }
 
     def frame(self) -> pl.DataFrame:
         """One row a class: its size, IL(class) = size · unit (docs/measures.md#il), and its mean loss by each measure."""
         columns: dict[str, Any] = {"class": np.arange(len(self.sizes)), "size": self.sizes}
-        columns["il"] = self.sizes * (self.cells["il"] @ self.weights)
+        columns["il"] = self.sizes * exact.along(self.cells["il"], self.weights)
         columns |= {key: cells.mean(axis=1) for key, cells in self.cells.items() if key != "il"}
         return pl.DataFrame(columns)
 
@@ -170,17 +173,18 @@ def summarize(losses: ClassLosses, k: int, of_numbers: float, *, suppressed: Sup
     changed = np.count_nonzero((losses.cells["ncp"] > 0) | (losses.cells["il"] > 0), axis=1)
     by_class = losses.cells["distortion"] * losses.heights
     return Measures(
-        il=float(sizes @ (losses.cells["il"] @ losses.weights) + losses.suppressed * losses.weights.sum()),
-        nil=float(share["il"].mean()),
-        ncp=float(share["ncp"].mean()),
-        ncp_distinct=float(share["ncp_distinct"].mean()),
-        ncp_published=float(share["ncp_published"].mean()),
-        granularity=float(share["granularity"].mean()),
+        il=exact.weighed(sizes, exact.along(losses.cells["il"], losses.weights))
+        + losses.suppressed * exact.total(losses.weights),
+        nil=exact.mean(share["il"]),
+        ncp=exact.mean(share["ncp"]),
+        ncp_distinct=exact.mean(share["ncp_distinct"]),
+        ncp_published=exact.mean(share["ncp_published"]),
+        granularity=exact.mean(share["granularity"]),
         dm=discernibility(sizes, losses.suppressed, n, k),
         avg=(int(sizes.sum()) + starred) / (classes * k) if classes else float("nan"),
         sse=of_numbers,
         distortion=distortion_ratio(by_class, losses.heights, sizes, losses.suppressed, height_reading="edges"),
-        precision=float(1 - share["distortion"].mean()),
+        precision=1 - exact.mean(share["distortion"]),
         changed=int(sizes @ changed) + losses.suppressed * d,
         classes=len(sizes),
         smallest_class=int(sizes.min()) if len(sizes) else 0,
@@ -213,8 +217,8 @@ def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
     >>> discernibility(np.array([4, 4]), suppressed=2, n=10)
     52.0
     """
-    exact = sizes.astype(np.float64)
-    return float(np.where(sizes >= k, exact**2, n * exact).sum() + float(n) * suppressed)
+    as_floats = sizes.astype(np.float64)
+    return exact.total(np.where(sizes >= k, as_floats**2, n * as_floats)) + float(n) * suppressed
 
 
 def distinct_losses(data: Microdata, partition: Partition) -> Floats:
@@ -275,12 +279,12 @@ def distortion_ratio(
     h = np.atleast_2d(np.asarray(levels, dtype=np.float64))
     top = np.asarray(heights, dtype=np.float64) - (height_reading == "levels")
     counts = np.ones(len(h)) if records is None else np.asarray(records, dtype=np.float64)
-    n = float(counts.sum()) + suppressed
+    n, whole = exact.total(counts) + suppressed, exact.total(top)
     if n == 0:
         return float("nan")
-    if top.sum() <= 0:
+    if whole <= 0:
         return 0.0
-    return float((counts @ h).sum() + suppressed * top.sum()) / (n * float(top.sum()))
+    return (exact.total(counts[:, None] * h) + suppressed * whole) / (n * whole)
 
 
 def sse(data: Microdata, partition: Partition) -> float:
@@ -309,8 +313,8 @@ def sse(data: Microdata, partition: Partition) -> float:
         lost = 0.0
         if partition.suppressed:
             away = data.codes[partition.labels < 0, a]
-            lost = float(((domain.values[away[away < domain.missing_code]] - mean) ** 2).sum())
-        within += (float((weights * (numbers - means[owners]) ** 2).sum()) + lost) / spread
+            lost = exact.total((domain.values[away[away < domain.missing_code]] - mean) ** 2)
+        within += (exact.weighed(weights, (numbers - means[owners]) ** 2) + lost) / spread
         total += 1.0
     return 100 * within / total if total else float("nan")
 
@@ -321,8 +325,8 @@ def _moments(domain: Interval, codes: NDArray[np.int32], weights: Ints) -> tuple
     if not known.any():
         return 0.0, 0.0
     values, counts = domain.values[codes[known]], weights[known]
-    mean = float(np.average(values, weights=counts))
-    return mean, float(counts @ (values - mean) ** 2)
+    mean = exact.weighed(counts, values) / int(counts.sum())
+    return mean, exact.weighed(counts, (values - mean) ** 2)
 
 
 def heights(space: Space) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InputError
 from shoal.measures.loss import ClassLosses, Measures, distinct_losses, heights, sse, state_losses, summarize
 from shoal.measures.regions import Cells, Ints, published_cells, read_against, suppressed_rows
@@ -221,7 +222,8 @@ def _sse_of_means(original: Microdata, masked: pl.DataFrame) -> tuple[float, str
             continue
         codes = original.codes[:, a]
         values = domain.values[codes[codes < domain.missing_code]]
-        spread = float(((values - values.mean()) ** 2).sum())
+        centre = exact.mean(values)
+        spread = exact.total((values - centre) ** 2)
         if spread <= 0:
             continue
         shown = masked[name] if name in masked.columns else None
@@ -231,13 +233,13 @@ def _sse_of_means(original: Microdata, masked: pl.DataFrame) -> tuple[float, str
             return float("nan"), f"sse needs one number in every cell, and column '{name}' has others."
         means = shown.drop_nulls().cast(pl.Float64).to_numpy()
         scale = max(float(np.abs(values).max()), 1.0)
-        if len(means) != len(values) or abs(means.mean() - values.mean()) > 1e-6 * scale:
+        if len(means) != len(values) or abs(exact.mean(means) - centre) > 1e-6 * scale:
             return float("nan"), (
                 f"sse needs class means, and those of column '{name}' do not have the mean of the original "
                 "(midpoints, rounding, or suppressed records)."
             )
-        shares.append(1 - float(((means - values.mean()) ** 2).sum()) / spread)
-    return (100 * float(np.mean(shares)), None) if shares else (float("nan"), None)
+        shares.append(1 - exact.total((means - centre) ** 2) / spread)
+    return (100 * exact.mean(shares), None) if shares else (float("nan"), None)
 
 
 def _class_losses(original: Microdata, found: Published, cells: dict[str, Floats]) -> ClassLosses:

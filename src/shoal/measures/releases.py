@@ -29,6 +29,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InputError
 from shoal.measures.attacks import Exposure, Floats, Ints, MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
@@ -115,7 +116,8 @@ def intersection(releases: Releases, attribute: str) -> Intersection:
     alone = remaining == 1
     exposed = int(releases.weights[alone].sum())
     known = remaining > 0
-    mean = float(np.average(1 / remaining[known], weights=releases.weights[known])) if known.any() else 0.0
+    judged = int(releases.weights[known].sum())
+    mean = exact.weighed(releases.weights[known], 1 / remaining[known]) / judged if judged else 0.0
     who = "persons" if releases.persons else "records of the newest release"
     number = int(releases.weights.sum())
     if exposed:

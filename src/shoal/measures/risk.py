@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, InputError
 from shoal.measures.attacks import MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
@@ -36,6 +37,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.33, 0.5)
+
+# Pitman's θ + α lies between 0.001 and 10⁹; logarithms, because those are searched.
+LEAST_LOG, MOST_LOG = -6.907755278982137, 20.72326583694641
+SIMPLEX: Any = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 2000, "maxfev": 2000}
 
 
 @dataclass(frozen=True)
@@ -169,15 +174,16 @@ def zayatz(sizes: Sequence[int] | Ints, fraction: float) -> float:
     >>> round(zayatz([1] * 10 + [2] * 5 + [3] * 2, fraction=0.1))
     42
     """
-    from scipy.stats import hypergeom
-
     f, n, N = _sample(sizes, fraction)
     unique = sample_uniques(f)
     if not unique:
         return 0.0
     size, classes = np.unique(f, return_counts=True)
-    seen = (classes / len(f)) * hypergeom.pmf(1, N, size, n)
-    return float(unique * (seen[0] / seen.sum()) * N / n)
+    # P(f = 1 | F = j) = j·C(N − j, n − 1) / C(N, n); from j to j + 1 the coefficient shrinks by (N − j − n + 1) / (N − j).
+    j = np.arange(1, int(size[-1]))
+    shrunk = np.cumprod(np.concatenate([[1.0], np.maximum(0, N - j - n + 1) / np.maximum(1, N - j)]))
+    seen = classes * size * shrunk[size - 1]
+    return unique * float(seen[0]) / exact.total(seen) * N / n
 
 
 def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
@@ -193,7 +199,6 @@ def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
     True
     """
     from scipy.optimize import minimize
-    from scipy.special import gammaln
 
     f, n, N = _sample(sizes, fraction)
     if not sample_uniques(f):
@@ -204,26 +209,30 @@ def pitman(sizes: Sequence[int] | Ints, fraction: float) -> float:
     u = len(f)
 
     def parameters(x: Floats) -> tuple[float, float]:
-        alpha = 1 / (1 + np.exp(-x[1]))
-        return float(np.exp(x[0]) - alpha), float(alpha)
+        theta, alpha = exact.exp([x[0], -x[1]])
+        return float(theta - 1 / (1 + alpha)), float(1 / (1 + alpha))
 
     def loss(x: Floats) -> float:
         theta, alpha = parameters(x)
-        rising = (u - 1) * np.log(alpha) + gammaln(theta / alpha + u) - gammaln(theta / alpha + 1)
-        below = gammaln(theta + n) - gammaln(theta + 1)
-        inside = classes @ (gammaln(size - alpha) - gammaln(1 - alpha))
-        return float(-(rising - below + inside) / n)
+        gammas = exact.log_gamma(
+            [theta / alpha + u, theta / alpha + 1, theta + n, theta + 1, 1 - alpha, *(size - alpha)]
+        )
+        rising = (u - 1) * float(exact.log(alpha)) + gammas[0] - gammas[1]
+        inside = exact.weighed(classes, gammas[5:] - gammas[4])
+        return float(-(rising - (gammas[2] - gammas[3]) + inside) / n)
 
-    box = [(np.log(1e-3), np.log(1e9)), (-12.0, 12.0)]
-    start = np.array([np.log(max(1.0, u / 2)), 0.0])
-    found = minimize(loss, start, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15, "gtol": 1e-10})
-    polished = minimize(loss, found.x, method="Nelder-Mead", bounds=box, options={"xatol": 1e-9, "fatol": 1e-14})
-    best = polished if polished.fun <= found.fun else found
+    # The simplex of Nelder and Mead does nothing but add, halve and compare; methods with gradients go through LAPACK.
+    box = [(LEAST_LOG, MOST_LOG), (-12.0, 12.0)]
+    best = minimize(
+        loss, np.array([float(exact.log(max(1.0, u / 2))), 0.0]), method="Nelder-Mead", bounds=box, options=SIMPLEX
+    )
+    best = minimize(loss, best.x, method="Nelder-Mead", bounds=box, options=SIMPLEX)
     theta, alpha = parameters(best.x)
     if not np.isfinite(best.fun):
         return float("nan")
-    logs = np.log(N) + gammaln(theta + alpha + N - 1) + gammaln(theta + 1) - gammaln(theta + alpha) - gammaln(theta + N)
-    return float(min(np.exp(logs), N))
+    gammas = exact.log_gamma([theta + alpha + N - 1, theta + 1, theta + alpha, theta + N])
+    logs = float(exact.log(N)) + gammas[0] + gammas[1] - gammas[2] - gammas[3]
+    return min(float(exact.exp(logs)), float(N))
 
 
 def slide_negative_binomial(sizes: Sequence[int] | Ints, fraction: float) -> float:
@@ -238,8 +247,6 @@ def slide_negative_binomial(sizes: Sequence[int] | Ints, fraction: float) -> flo
     >>> 0 < slide_negative_binomial([1] * 30 + [2] * 10 + [3] * 4, fraction=0.5) < 60
     True
     """
-    from scipy.optimize import least_squares
-
     f, _, _ = _sample(sizes, fraction)
     one, two = sample_uniques(f), int(np.count_nonzero(f == 2))
     if not one:
@@ -247,26 +254,36 @@ def slide_negative_binomial(sizes: Sequence[int] | Ints, fraction: float) -> flo
     if not two or fraction >= 1:
         return float("nan") if fraction < 1 else float(one)
     size, classes = np.unique(f, return_counts=True)
-    unseen = (1 - fraction) ** size @ classes
-    K = len(f) + one * unseen / float(size * fraction * (1 - fraction) ** (size - 1) @ classes)
     z = 1 - fraction
+    unseen = exact.power(z, size)
+    K = len(f) + one * exact.weighed(classes, unseen) / exact.weighed(classes, size * fraction / z * unseen)
 
-    def errors(x: Floats) -> Floats:
-        alpha, beta = np.exp(x[0]), 1 / (1 + np.exp(-x[1]))
-        w = (1 - beta) * z
-        scale = (beta / (1 - w)) ** alpha
-        expected_one = K * fraction * scale * (1 + alpha * w / (1 - w))
-        expected_two = K * fraction**2 / 2 * scale * alpha * (1 - beta) * (2 - (1 - alpha) * w) / (1 - w) ** 2
-        return np.array([np.log(expected_one / one), np.log(expected_two / two)])
+    def solved(x: Floats) -> tuple[Floats, Floats, Floats]:
+        """For logits x of β, the α that gives s_2 / s_1, and ln s_1 with both less what it should be.
 
-    best = None
-    for start in ((0.0, 0.0), (-2.0, -2.0), (1.0, -3.0), (-1.0, 2.0)):
-        found = least_squares(errors, np.array(start), bounds=([-15.0, -25.0], [15.0, 25.0]), xtol=1e-12, ftol=1e-12)
-        if best is None or found.cost < best.cost:
-            best = found
-    if best is None or np.abs(best.fun).max() > 1e-6:
+        s_2 / s_1 = π/2·(1 − β)·α(2 − w + αw) / ((1 − w)(1 − w + αw)) with w = (1 − β)z rises with α: a quadratic equation.
+        """
+        odds = exact.exp(x)
+        beta, w = odds / (1 + odds), z / (1 + odds)
+        ratio = 2 * two * (1 - w) * (1 + odds) / (one * fraction)
+        half = (2 - w - ratio * w) / 2
+        root = np.sqrt(half * half + w * ratio * (1 - w))
+        alpha = np.where(half > 0, ratio * (1 - w) / (half + root), (root - half) / w)
+        logs = exact.log(K * fraction / one * (1 + alpha * w / (1 - w))) + alpha * exact.log(beta / (1 - w))
+        return beta, alpha, logs
+
+    low, high = -25.0, 25.0
+    for _ in range(8):
+        x = np.asarray(low + (high - low) / 500 * np.arange(501), dtype=np.float64)
+        positive = solved(x)[2] > 0
+        change = np.flatnonzero(positive[1:] != positive[:-1])
+        if not len(change):
+            break
+        low, high = float(x[change[0]]), float(x[change[0] + 1])
+    beta, alpha, logs = (float(part[0]) for part in solved(np.array([low])))
+    if abs(logs) > 1e-6 or abs(float(exact.log(alpha))) > 15:
         return float("nan")
-    return float(K * (1 / (1 + np.exp(-best.x[1]))) ** np.exp(best.x[0]))
+    return K * float(exact.power(beta, alpha))
 
 
 @dataclass(frozen=True)
@@ -348,7 +365,7 @@ def separating_sets(frame: pl.DataFrame, columns: Sequence[str], largest: int = 
             for name in chosen:
                 key = np.unique(key * (int(codes[name].max()) + 1) + codes[name], return_inverse=True)[1]
             sizes = np.bincount(key)
-            alike = float((sizes * (sizes - 1.0)).sum()) / (n * (n - 1.0))
+            alike = exact.total(sizes * (sizes - 1.0)) / (n * (n - 1.0))
             found.append(Separation(chosen, len(sizes) / n, 1 - alike))
     return sorted(found, key=lambda item: (-item.distinction, -item.separation, len(item.columns)))
 
@@ -356,7 +373,7 @@ def separating_sets(frame: pl.DataFrame, columns: Sequence[str], largest: int = 
 def _risk(intruder: str, sizes: Ints, risk: Floats, dropped: int, thresholds: Sequence[float]) -> Risk:
     n = int(sizes.sum()) + dropped
     above = {float(t): int(sizes[risk > t + TOLERANCE].sum()) for t in thresholds}
-    return Risk(intruder, float(risk.max()), float(sizes @ risk) / n, above)
+    return Risk(intruder, float(risk.max()), exact.weighed(sizes, risk) / n, above)
 
 
 def _sample(sizes: Sequence[int] | Ints, fraction: float) -> tuple[Ints, int, int]:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, InputError, did_you_mean
 from shoal.measures.masked import Published, read_published
 from shoal.microdata import Microdata
@@ -24,6 +25,7 @@ __all__ = ["classification", "query_error"]
 Floats = NDArray[np.float64]
 
 TREES = 30
+STEPS = 2.0**20
 
 
 @dataclass(frozen=True)
@@ -93,20 +95,22 @@ def query_error(
     generator = np.random.default_rng(seed)
     d = len(original.domains)
     errors = np.empty(queries)
+    share = exact.power(selectivity, 1 / np.arange(1, attributes + 1))
     hidden = int((found.labels < 0).sum())
     for q in range(queries):
         number = int(generator.integers(1, min(attributes, d) + 1))
         inside = np.ones(original.n, dtype=bool)
         likely, unseen = np.ones(len(found.sizes)), 1.0
         for a in sorted(generator.choice(d, number, replace=False).tolist()):
-            chosen = _predicate(original, a, selectivity ** (1 / number), generator)
+            chosen = _predicate(original, a, float(share[number - 1]), generator)
             inside &= chosen[original.codes[:, a]]
             likely *= _overlap(original, found, a, chosen)
             unseen *= chosen.sum() / max(1, len(chosen))
-        estimate = float(found.sizes @ likely) + hidden * unseen
+        # The digits that are certain of a sum over so many classes.
+        estimate = float(np.rint((found.sizes * likely).sum() * STEPS) / STEPS) + hidden * unseen
         truth = int(np.count_nonzero(inside))
         errors[q] = abs(estimate - truth) / max(truth, floor * original.n, 1.0)
-    return QueryError(queries, float(np.median(errors)), float(errors.mean()), float(np.quantile(errors, 0.9)))
+    return QueryError(queries, float(np.median(errors)), exact.mean(errors), float(np.quantile(errors, 0.9)))
 
 
 def classification(
@@ -155,7 +159,7 @@ def _predicate(original: Microdata, a: int, share: float, generator: np.random.G
     """The codes a query asks for: neighbours for numbers and ordered labels, any for categories. Never missing."""
     domain = original.domains[a]
     size = domain.missing_code if domain.has_missing else domain.size
-    wanted = max(1, round(size * share))
+    wanted = max(1, round(exact.ticks(size * share) / exact.TICKS))
     chosen = np.zeros(domain.size, dtype=bool)
     if isinstance(domain, Interval):
         begin = int(generator.integers(0, size - wanted + 1))
@@ -246,4 +250,4 @@ def _accuracy(x: Floats, y: NDArray[np.int64], folds: int, seed: int, classifier
         raise InputError(f"{len(y)} records are too few for {folds} folds.")
     kind = StratifiedKFold if min(smallest) >= folds else KFold
     parts = kind(n_splits=folds, shuffle=True, random_state=seed)
-    return float(np.mean(cross_val_score(clone(model), x, y, cv=parts, scoring="accuracy")))
+    return exact.mean(cross_val_score(clone(model), x, y, cv=parts, scoring="accuracy"))

@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, InternalError, UnsupportedError
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -185,7 +186,7 @@ def _pooled(codes: NDArray[np.int32], space: Space, labels: Ints) -> Ints:
 def _strangers(codes: NDArray[np.int32], space: Space, seed: int) -> float:
     """What a record loses on average in a class of two random records."""
     pairs = np.random.default_rng(seed).integers(0, len(codes), size=2 * 1000)
-    return float(space.unit(space.states(codes, pairs, np.arange(0, len(pairs), 2))).mean())
+    return exact.mean(space.unit(space.states(codes, pairs, np.arange(0, len(pairs), 2))))
 
 
 def _heat(total: float, classes: int, most: float, strangers: float) -> float:
@@ -195,4 +196,4 @@ def _heat(total: float, classes: int, most: float, strangers: float) -> float:
     with few classes says little about the classes to come, of which there can be at most `most`.
     """
     cost = max(0.0, total) / max(classes, 0.5 * most)
-    return float(strangers**0.3 * cost**0.7)
+    return float(exact.power(strangers, 0.3) * exact.power(cost, 0.7))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.policy import Rules
 from shoal.space import Space
 
@@ -63,7 +64,7 @@ class Part:
     def total(self) -> float:
         """The loss of all classes."""
         sizes = self.store.klass[:, 0]
-        return float(sizes @ self.store.loss[: len(sizes)])
+        return exact.weighed(sizes, self.store.loss[: len(sizes)])
 
     def held(self) -> NDArray[np.int32]:
         """A copy of who is in which class."""
@@ -219,7 +220,7 @@ def _distinct(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
 def _tree(space: Space, codes: NDArray[np.int32]) -> tuple[Ints, Ints]:
     """An order of the tuples in which near ones are near, and the nodes of the tree above it (see `nearest`)."""
     m = len(codes)
-    levels = max(0, int(np.ceil(np.log2(m / LEAF))))
+    levels = (-(-m // LEAF) - 1).bit_length()
     order = np.arange(m)
     nodes = []
     for level in range(levels + 1):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, InternalError, did_you_mean
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules
@@ -103,7 +104,7 @@ class _Search:
         order, starts = _by_class(self.labels)
         unit = self.space.unit(self.space.states(self.codes, order, starts))
         self.top = float(unit.max())
-        return float(unit @ np.bincount(self.labels))
+        return exact.weighed(np.bincount(self.labels), unit)
 
     def run(self, budget: int, progress: Callable[[float], None]) -> None:
         """Waves while they can be finished, plain sweeps before and where they cannot."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 import shoal
+from shoal import exact
 from shoal.algorithms import run as run_algorithm
 from shoal.evolve.i3m.classes import Binding, Classes
 from shoal.microdata import Microdata
@@ -93,7 +94,7 @@ class Experiment:
     def loss(self, partition: Partition) -> float:
         """IL of the final table."""
         space, codes = self.data.space("il"), self.table(True).codes
-        return float(space.unit(space.states(codes, partition.order, partition.starts)) @ partition.sizes)
+        return exact.weighed(partition.sizes, space.unit(space.states(codes, partition.order, partition.starts)))
 
 
 @dataclass(frozen=True)

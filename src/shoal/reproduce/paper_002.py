@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 import shoal
+from shoal import exact
 from shoal.algorithms import run as run_algorithm
 from shoal.measures.loss import sse
 from shoal.policy import Policy
@@ -59,7 +60,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
     means = []
     for r, printed in BY_R.items():
         values = [kpqr(even(s), 5, 4, r, s) for s in range(seeds)]
-        means.append(float(np.mean(values)))
+        means.append(exact.mean(values))
         lines.append(_spread(f"Table 1, (5, 4, 0.2, {r})", printed, values))
     rising = all(a < b for a, b in pairwise(means))
     lines.append(judged("Table 1: loss rises with r", "rises", " < ".join(f"{m:.2f}" for m in means), rising))
@@ -73,8 +74,8 @@ def run(quick: bool, progress: Progress) -> list[Line]:
             judged(
                 f"Table 3, k = {k}, p = {p}: (k, p, q, r) loses less than p-sensitivity",
                 f"{printed} < {printed_p}",
-                f"{np.mean(mine):.2f} < {np.mean(theirs):.2f}",
-                bool(np.mean(mine) < np.mean(theirs)),
+                f"{exact.mean(mine):.2f} < {exact.mean(theirs):.2f}",
+                exact.mean(mine) < exact.mean(theirs),
             )
         )
     progress(1.0)
@@ -103,7 +104,7 @@ def kpqr(data: shoal.Microdata, k: int, p: int, r: float, seed: int) -> float:
 
 
 def _spread(what: str, printed: float, values: list[float]) -> Line:
-    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
+    mean, deviation = exact.mean(values), float(np.std(values, ddof=1))
     inside = abs(printed - mean) <= 3 * deviation
     return judged(
         what, f"{printed}", f"{mean:.2f} ± {deviation:.2f}", inside, f"{len(values)} seeds", kind="within spread"

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from shoal import exact
 from shoal.errors import InputError, VerificationError
 from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce
 from shoal.evolve.releases.guards import Plan, Shown, columns_of
@@ -290,7 +291,7 @@ def _facts(known: Knowledge, newest: Publication) -> dict[str, float]:
     judged = possible[possible > 0]
     return {
         "fewest_values": float(judged.min()) if len(judged) else 0.0,
-        "mean_exposure": float((1 / judged).mean()) if len(judged) else 0.0,
+        "mean_exposure": exact.mean(1 / judged) if len(judged) else 0.0,
         "share_with_one_value": float((judged == 1).mean()) if len(judged) else 0.0,
     }
 
@@ -350,7 +351,7 @@ def costs(lines: Sequence[Mapping[str, Any]]) -> list[Cost]:
     result = []
     for guard in dict.fromkeys(line["guard"] for line in lines):
         own = [line for line in lines if line["guard"] == guard]
-        mean = {name: float(np.mean([line[name] for line in own])) for name in COUNTED}
+        mean = {name: exact.mean([line[name] for line in own]) for name in COUNTED}
         result.append(
             Cost(
                 guard=str(guard),
@@ -377,5 +378,5 @@ def line(guard: str, plan: Plan, schema: Schema) -> dict[str, Any]:
         "records": data.n,
         **{f"waiting_{name}": count for name, count in plan.waiting.items()},
         "counterfeits": plan.counterfeits,
-        "ncp": float(units @ partition.sizes) / (data.n * float(space.weights.sum())),
+        "ncp": exact.weighed(partition.sizes, units) / (data.n * exact.total(space.weights)),
     }
