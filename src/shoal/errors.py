@@ -106,7 +106,8 @@ class VerificationError(ShoalError):
 class Cancelled(ShoalError):  # noqa: N818 - no mistake of anybody's
     """The work was stopped before it was done; nothing was written.
 
-    `stage` is what was being done ("" by default), `share` how far it was (0.0 by default).
+    `stage` is what was being done ("" by default), `share` how far it was (0.0 by default), `left` a sentence about what
+    is there now.
 
     >>> import shoal
     >>> progress = shoal.Progress()
@@ -120,9 +121,9 @@ class Cancelled(ShoalError):  # noqa: N818 - no mistake of anybody's
 
     exit_code = 130
 
-    def __init__(self, stage: str = "", share: float = 0.0) -> None:
+    def __init__(self, stage: str = "", share: float = 0.0, left: str = "Nothing was written.") -> None:
         doing = f" while {stage}" if stage else ""
-        super().__init__(f"Stopped{doing}, with {int(100 * share)} % done. Nothing was written.")
+        super().__init__(f"Stopped{doing}, with {int(100 * share)} % done. {left}")
         self.stage, self.share = stage, share
 
 

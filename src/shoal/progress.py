@@ -102,11 +102,11 @@ class Progress:
         """Raise `Cancelled` if the work is not wanted any more."""
         whole = self._whole
         if whole.cancelled:
-            raise Cancelled(self._name, whole.share)
+            raise Cancelled(self._name or whole.stage, whole.share)
         part: Progress | None = self
         while part is not None:
             if part._given_up:
-                raise Cancelled(self._name, whole.share)
+                raise Cancelled(self._name or whole.stage, whole.share)
             part = part._parent
 
     def cancel(self) -> bool:
@@ -131,9 +131,16 @@ class Progress:
         self.check()
         part = self._part(name, weight)
         if name:
+            self._whole.stage = name
             self._whole.tell(name, at_once=True)
         yield part
         part._advance(1.0)
+
+    def each(self, items: Sequence[Job]) -> Iterator[Job]:
+        """The items one after the other; tells the share in between."""
+        for done, item in enumerate(items):
+            self(done / len(items))
+            yield item
 
     def slices(self, items: int, cost: int) -> Iterator[slice]:
         """Stretches of so many items, each of about SLICE steps where an item costs so many; tells the share in between."""
@@ -170,7 +177,7 @@ class _Whole:
     def __init__(self, listener: Callable[[Moment], object] | None, every: float, clock: Callable[[], float]) -> None:
         self.listener, self.every, self.clock = listener, every, clock
         self.lock = RLock()
-        self.share, self.cancelled, self.sealed = 0.0, False, False
+        self.share, self.stage, self.cancelled, self.sealed = 0.0, "", False, False
         self.began = clock()
         self.last, self.told = self.began, -1.0
 

@@ -26,6 +26,7 @@ from shoal.version import VERSION
 
 if TYPE_CHECKING:
     from shoal.measures.loss import Measures
+    from shoal.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +72,12 @@ class Release:
         """
         return verify(self.masked, self.policy, self.data.schema).require()
 
-    def write(self, path: str | Path, *, force: bool = False) -> Path:
+    def write(self, path: str | Path, *, force: bool = False, progress: Progress | None = None) -> Path:
         """Write the masked table and, beside it, its manifest (masked.csv.manifest.json); both whole or not at all.
 
         - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file, by its ending. Never the table it was made from.
         - `force`: whether a file that is there may be replaced; False by default.
+        - `progress`: can be cancelled until the files appear; none by default.
 
         Returns the path.
         """
@@ -85,7 +87,8 @@ class Release:
         target = Path(path)
         check_writable_format(target)
         refuse_source(target, self.data.source)
-        with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
+        files = atomic_paths(target, manifest_path(target), force=force, progress=progress)
+        with files as (table_file, manifest_file):
             write_table_to(self.masked, table_file, target)
             digest = file_digest(table_file)
             text = json.dumps({**self.manifest, "output_sha256": digest}, indent=2, ensure_ascii=False, sort_keys=True)

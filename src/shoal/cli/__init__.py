@@ -1,6 +1,6 @@
 """The command line. Every command is a file here; nothing heavy is imported before a command runs.
 
-Exit codes: 0 done and verified, 1 a check failed, 2 the request or the input is wrong or infeasible.
+Exit codes: 0 done and verified, 1 a check failed, 2 the request or the input is wrong or infeasible, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
         _say(str(problem))
         raise SystemExit(problem.exit_code) from None
     except KeyboardInterrupt:
-        _say("Stopped. Nothing was written.")
+        _say("Stopped.")
         raise SystemExit(130) from None
     except BrokenPipeError:
         sys.stderr.close()
@@ -45,7 +45,7 @@ def main() -> None:
             _say(f"{told().rstrip('.')}; see shoal --help.")
             raise SystemExit(2) from None
         if type(problem).__name__ == "Abort":
-            _say("Stopped. Nothing was written.")
+            _say("Stopped.")
             raise SystemExit(130) from None
         if debug:
             raise

@@ -12,6 +12,7 @@ from shoal.cli.output import JSON, QUIET, SEED, Speaker
 
 if TYPE_CHECKING:
     from shoal.microdata import Microdata
+    from shoal.progress import Progress
     from shoal.release import Release
     from shoal.schema import Configuration
 
@@ -41,9 +42,14 @@ def anonymize(
     check_writable_format(output)
     refuse_existing(output, force)
     refuse_inputs(output, configuration, source)
-    data = load(configuration, source)
-    release = release_of(configuration, data, speaker, algorithm, seed)
-    release.write(output, force=force)
+    with speaker.progress("masking") as progress:
+        with progress.stage("reading", 0.1):
+            data = load(configuration, source)
+        speaker.say_if_cold()
+        with progress.stage(weight=0.85) as part:
+            release = release_of(configuration, data, part, algorithm, seed)
+        with progress.stage("writing") as part:
+            release.write(output, force=force, progress=part)
     report(release, speaker)
     speaker.say(f"Written: {output} and {manifest_path(output)}")
     speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **release.manifest})
@@ -97,7 +103,7 @@ def load(configuration: Configuration, path: Path | None = None) -> Microdata:
 def release_of(
     configuration: Configuration,
     data: Microdata,
-    speaker: Speaker,
+    progress: Progress,
     algorithm: str | None = None,
     seed: int | None = None,
 ) -> Release:
@@ -109,22 +115,20 @@ def release_of(
     method, publication = configuration.config.method, configuration.config.release
     # Options that no algorithm has could be taken for parameters of the road.
     require_options(algorithm or method.algorithm, method.options)
-    speaker.say_if_cold()
-    with speaker.progress("masking") as progress:
-        return walk(
-            data,
-            Policy.from_config(configuration.config.policy),
-            algorithm=algorithm or method.algorithm,
-            objective=method.objective,
-            refine=method.refine,
-            seed=method.seed if seed is None else seed,
-            recode=publication.recode,
-            intervals=publication.intervals,
-            order=publication.order,
-            suppressed=publication.suppressed,
-            progress=progress,
-            **method.options,
-        )
+    return walk(
+        data,
+        Policy.from_config(configuration.config.policy),
+        algorithm=algorithm or method.algorithm,
+        objective=method.objective,
+        refine=method.refine,
+        seed=method.seed if seed is None else seed,
+        recode=publication.recode,
+        intervals=publication.intervals,
+        order=publication.order,
+        suppressed=publication.suppressed,
+        progress=progress,
+        **method.options,
+    )
 
 
 def report(release: Release, speaker: Speaker) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from shoal.cli.anonymize import load
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
+
+if TYPE_CHECKING:
+    from shoal.progress import Progress
 
 SHOWN = ("ncp", "granularity", "il", "dm", "avg", "classes", "smallest_class", "suppressed")
 
@@ -34,13 +37,14 @@ def compare(
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config)
-    data = load(configuration, source)
     wanted = [name.strip() for name in algorithms.split(",") if name.strip()] or names()
     results = []
     with speaker.progress("comparing") as progress:
-        for done, name in enumerate(wanted):
-            results.append(_one(name, data, configuration, refine, seed))
-            progress((done + 1) / len(wanted))
+        with progress.stage("reading", 0.05):
+            data = load(configuration, source)
+        for name in wanted:
+            with progress.stage(f"running {name}", 0.95 / len(wanted)) as part:
+                results.append(_one(name, data, configuration, refine, seed, part))
     objective = configuration.config.method.objective
     results.sort(key=lambda row: (row["refused"] is not None, row.get(objective) or 0.0))
     rows = [
@@ -53,9 +57,11 @@ def compare(
     speaker.result({"objective": objective, "results": results})
 
 
-def _one(name: str, data: Any, configuration: Any, refine: bool, seed: int | None) -> dict[str, Any]:
+def _one(
+    name: str, data: Any, configuration: Any, refine: bool, seed: int | None, progress: Progress
+) -> dict[str, Any]:
     """One algorithm's release, or the sentence with which it refused."""
-    from shoal.errors import ShoalError
+    from shoal.errors import Cancelled, ShoalError
     from shoal.policy import Policy
     from shoal.road import anonymize
 
@@ -69,7 +75,10 @@ def _one(name: str, data: Any, configuration: Any, refine: bool, seed: int | Non
             objective=method.objective,
             refine=method.refine if refine else False,
             seed=method.seed if seed is None else seed,
+            progress=progress,
         )
+    except Cancelled:
+        raise
     except ShoalError as problem:
         return {"algorithm": name, "refused": str(problem), "seconds": time.perf_counter() - started}
     measures = release.measures.to_dict()

@@ -23,6 +23,7 @@ def demo(
     Example: shoal demo --records 20000
     """
     from shoal.datasets import TAXONOMIES, hospital, hospital_config, taxonomy_path
+    from shoal.errors import Cancelled
     from shoal.io.atomic import atomic_write_text
     from shoal.io.files import write_table
     from shoal.policy import Policy
@@ -40,9 +41,16 @@ def demo(
     speaker.say(f"1. A made-up hospital with {records:,} patients: {patients}, and its configuration: {config}")
 
     configuration = read_config(config)
-    data = load(configuration)
-    release = release_of(configuration, data, speaker, seed=seed)
-    release.write(masked, force=True)
+    speaker.say_if_cold()
+    try:
+        with speaker.progress("masking") as progress:
+            with progress.stage(weight=0.95) as part:
+                release = release_of(configuration, load(configuration), part, seed=seed)
+            with progress.stage("writing") as part:
+                release.write(masked, force=True, progress=part)
+    except Cancelled as stopped:
+        left = f"The made-up hospital is in '{folder}'; it was not masked."
+        raise Cancelled(stopped.stage, stopped.share, left) from None
     speaker.say(f"2. Masked with the policy {release.policy}: {masked}")
     speaker.table("What a reader sees", release.masked.columns, release.masked.head(5).rows())
     report(release, speaker)

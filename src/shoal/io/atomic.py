@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shoal.errors import ConfigError, InputError
+from shoal.progress import Progress
 
 
 @contextmanager
@@ -22,11 +23,14 @@ def atomic_path(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_paths(main: str | Path, *companions: str | Path, force: bool = False) -> Iterator[tuple[Path, ...]]:
+def atomic_paths(
+    main: str | Path, *companions: str | Path, force: bool = False, progress: Progress | None = None
+) -> Iterator[tuple[Path, ...]]:
     """Publish several files together: yield one temporary path for each, in the order given.
 
     The companions are renamed first and `main` last, so whoever finds the main file finds all of them.
-    Any failure, an interrupt included, leaves none of the temporary files behind.
+    Any failure, an interrupt included, leaves none of the temporary files behind. `progress` can be cancelled until the
+    first file is renamed, and not afterwards.
     """
     # A link is followed: renaming over it would replace the link and leave the file it points to.
     targets = [Path(os.path.realpath(path)) for path in (main, *companions)]
@@ -41,6 +45,7 @@ def atomic_paths(main: str | Path, *companions: str | Path, force: bool = False)
         yield tuple(temporaries)
         for temporary in temporaries:
             _sync_file(temporary)
+        Progress.of(progress).seal()
         for position in [*range(1, len(targets)), 0]:
             target = targets[position]
             _check_target(target, force)

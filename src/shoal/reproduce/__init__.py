@@ -5,15 +5,14 @@ Which number is which paper, what its text leaves open and what cannot come out 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Literal
 
 from shoal.errors import ConfigError, did_you_mean
+from shoal.progress import Progress, Told
 
 Verdict = Literal["equal", "within spread", "qualitatively", "not reproduced"]
-Progress = Callable[[float], None]
 
 PAPERS = {
     "000": "Truta et al. 2007: EnhancedPKClustering against GreedyPKClustering and Incognito (AVG, DM)",
@@ -44,9 +43,11 @@ def judged(what: str, printed: str, ours: str, holds: bool, note: str = "", *, k
     return Line(what, printed, ours, kind if holds else "not reproduced", note)
 
 
-def reproduce(paper: str, *, quick: bool = False, progress: Progress | None = None) -> list[Line]:
+def reproduce(paper: str, *, quick: bool = False, progress: Told | None = None) -> list[Line]:
     """Run one paper's protocol; `quick` uses smaller samples and fewer seeds."""
     if paper not in PAPERS:
         raise ConfigError(f"There is no paper '{paper}'; {did_you_mean(paper, PAPERS)}")
-    lines: list[Line] = import_module(f"shoal.reproduce.paper_{paper}").run(quick, progress or (lambda share: None))
+    told = Progress.of(progress)
+    lines: list[Line] = import_module(f"shoal.reproduce.paper_{paper}").run(quick, told)
+    told(1.0)
     return lines

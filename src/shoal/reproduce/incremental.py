@@ -20,9 +20,10 @@ from shoal.evolve.i3m.classes import Binding, Classes
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.refine import refined
 from shoal.refine.il_optimization import il_optimization
-from shoal.reproduce import Line, Progress, judged
+from shoal.reproduce import Line, judged
 from shoal.reproduce.tables import EIGHT, adult_sample
 
 SHARES = (0.005, 0.01, 0.05, 0.2, 0.5)
@@ -41,12 +42,12 @@ def experiments(quick: bool, progress: Progress) -> list[Line]:
     # The first step of all compiles, and would be timed with it.
     starts: dict[tuple[str, int, int], Start] = {}
     for kind in ("insert", "delete"):
-        _outcome(Experiment(data, 100, 5, 3, kind), starts)
-    for done, (k, kind) in enumerate(runs):
+        _outcome(Experiment(data, 100, 5, 3, kind, progress), starts)
+    for k, kind in runs:
         found: list[Outcome] = []
-        for i, share in enumerate(SHARES):
-            found.append(_outcome(Experiment(data, n, int(n * share), k, kind), starts))
-            progress(0.1 + 0.9 * (done + (i + 1) / len(SHARES)) / len(runs))
+        for share in SHARES:
+            with progress.stage(f"k = {k}, {kind} {100 * share:g} %", 0.9 / (len(SHARES) * len(runs))) as part:
+                found.append(_outcome(Experiment(data, n, int(n * share), k, kind, part), starts))
         lines += _lines(k, kind, found)
     return lines
 
@@ -60,6 +61,7 @@ class Experiment:
     moved: int
     k: int
     kind: str
+    progress: Progress
 
     def table(self, after: bool) -> Microdata:
         """The records before or after the change: the larger table has `moved` more than n."""
@@ -74,7 +76,9 @@ class Experiment:
     def full(self, after: bool) -> Partition:
         """The paper's static algorithm."""
         table = self.table(after)
-        return run_algorithm("k_member", table, table.rules(self.policy), objective="il")
+        rules = table.rules(self.policy)
+        with self.progress.stage(weight=0.2) as part:
+            return run_algorithm("k_member", table, rules, objective="il", progress=part)
 
     @property
     def policy(self) -> Policy:
@@ -84,7 +88,9 @@ class Experiment:
     def refined(self, after: bool, partition: Partition) -> Partition:
         """A full run with a box search."""
         table = self.table(after)
-        return refined(table, table.rules(self.policy), partition, objective="il")
+        rules = table.rules(self.policy)
+        with self.progress.stage(weight=0.2) as part:
+            return refined(table, rules, partition, objective="il", progress=part)
 
     def optimized(self, partition: Partition) -> Partition:
         """A full run on the final table with IL_Optimization."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import shoal
 from shoal.algorithms import run as run_algorithm
 from shoal.measures.loss import Measures, measure
-from shoal.reproduce import Line, Progress, judged
+from shoal.progress import Progress
+from shoal.reproduce import Line, judged
 from shoal.reproduce.tables import adult_sample
 
 K = 20
@@ -32,21 +33,17 @@ def run(quick: bool, progress: Progress) -> list[Line]:
     cells = []
     grid = (2, 4, 8, 10) if quick else (2, 4, 6, 8, 10)
     data = adult_sample(3_000 if quick else 10_000, QUASI, SENSITIVE)
-    for done, p in enumerate(grid):
+    algorithms = {"enhanced_pk": {}, "greedy_pk": {}, "incognito": {}, "auto": {"prefer": "classes"}}
+    for p in grid:
         rules = data.rules(shoal.KAnonymity(K) & shoal.PSensitive(p))
-        found = {
-            name: measure(data, run_algorithm(name, data, rules, objective="il", options=options), K)
-            for name, options in (
-                ("enhanced_pk", {}),
-                ("greedy_pk", {}),
-                ("incognito", {}),
-                ("auto", {"prefer": "classes"}),
-            )
-        }
+        found = {}
+        for name, options in algorithms.items():
+            with progress.stage(f"p = {p}: {name}", 1 / (len(grid) * len(algorithms))) as part:
+                made = run_algorithm(name, data, rules, objective="il", options=options, progress=part)
+                found[name] = measure(data, made, K)
         cells.append(
             Cell(p, rules.max_classes, found["enhanced_pk"], found["greedy_pk"], found["incognito"], found["auto"])
         )
-        progress((done + 1) / len(grid))
     return [line for cell in cells for line in _lines(cell)]
 
 

@@ -9,8 +9,9 @@ from shoal.algorithms import run as run_algorithm
 from shoal.measures.loss import measure
 from shoal.partition import Partition
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.refine import refined
-from shoal.reproduce import Line, Progress, judged
+from shoal.reproduce import Line, judged
 from shoal.reproduce.tables import adult_with_diseases
 
 
@@ -19,7 +20,9 @@ def run(quick: bool, progress: Progress) -> list[Line]:
     data = adult_with_diseases(part="test" if quick else "both")
     lines: list[Line] = []
     policy = shoal.KAnonymity(2) & shoal.PPlusSensitive(2) & shoal.TCloseness(0.2)
-    layered = run_algorithm("three_layer", data, data.rules(policy), options={"outliers": "suppress"})
+    with progress.stage("E1: three_layer", 0.3) as part:
+        suppressing = {"outliers": "suppress"}
+        layered = run_algorithm("three_layer", data, data.rules(policy), options=suppressing, progress=part)
     vulnerable = similar(data, layered)
     removed = layered.suppressed / data.n
     lines.append(
@@ -51,23 +54,29 @@ def run(quick: bool, progress: Progress) -> list[Line]:
             worst <= 0,
         )
     )
-    progress(0.3)
-    for step, k in enumerate((4,) if quick else (2, 4, 10)):
+    grid = (4,) if quick else (2, 4, 10)
+    for k in grid:
         p = min(4, k)
         models = {
             "p-sensitive": shoal.KAnonymity(k) & shoal.PSensitive(p),
             "p+-sensitive": shoal.KAnonymity(k) & shoal.PPlusSensitive(p),
             "(p, α)-sensitive": shoal.KAnonymity(k) & shoal.PAlphaSensitive(p, 4.0 if k == 4 else k / 2),
         }
-        others = {name: ratio(data, top_down(data, model)) for name, model in models.items()}
+        with progress.stage(f"k = {k}: the other models", 0.3 / len(grid)) as part:
+            tops = {name: top_down(data, model, part) for name, model in models.items()}
+        others = {name: ratio(data, top) for name, top in tops.items()}
         against = ", ".join(f"{name} {value:.4f}" for name, value in others.items())
         least = min(others["p+-sensitive"], others["(p, α)-sensitive"])
         rules = data.rules(shoal.KAnonymity(k) & shoal.PPlusSensitive(p) & shoal.TCloseness(0.5))
-        printed = run_algorithm("three_layer", data, rules)
-        cut = run_algorithm("three_layer", data, rules, options={"split": True})
-        found = refined(data, rules, printed, objective="il", effort="fast")
+        with progress.stage(f"k = {k}: three_layer", 0.1 / len(grid)) as part:
+            printed = run_algorithm("three_layer", data, rules, progress=part)
+        with progress.stage(f"k = {k}: three_layer with splits", 0.1 / len(grid)) as part:
+            cut = run_algorithm("three_layer", data, rules, options={"split": True}, progress=part)
         same = data.rules(models["p+-sensitive"])
-        fair = refined(data, same, top_down(data, models["p+-sensitive"]), objective="il", effort="fast")
+        with progress.stage(f"k = {k}: refining", 0.1 / len(grid)) as part:
+            found = refined(data, rules, printed, objective="il", effort="fast", progress=part)
+        with progress.stage(f"k = {k}: refining p+-sensitive", 0.1 / len(grid)) as part:
+            fair = refined(data, same, tops["p+-sensitive"], objective="il", effort="fast", progress=part)
         what = f"E4/E5: distortion at k = {k}, p = {p}, t = 0.5"
         lines += [
             judged(
@@ -92,7 +101,6 @@ def run(quick: bool, progress: Progress) -> list[Line]:
                 f"p+-sensitive refined as well: {ratio(data, fair):.4f}",
             ),
         ]
-        progress(0.3 + 0.7 * (step + 1) / 3)
     return lines
 
 
@@ -102,9 +110,10 @@ def similar(data: shoal.Microdata, partition: Partition) -> int:
     return int((rules.deficits(partition.labels, partition.classes) > 0).sum())
 
 
-def top_down(data: shoal.Microdata, policy: Policy) -> Partition:
+def top_down(data: shoal.Microdata, policy: Policy, progress: Progress) -> Partition:
     """The algorithm that the paper compares with (Wong et al.)."""
-    return run_algorithm("top_down", data, data.rules(policy), options={"variant": "wong"})
+    with progress.stage(weight=1 / 3) as part:
+        return run_algorithm("top_down", data, data.rules(policy), options={"variant": "wong"}, progress=part)
 
 
 def ratio(data: shoal.Microdata, partition: Partition) -> float:

@@ -12,7 +12,8 @@ from shoal import exact
 from shoal.algorithms import run as run_algorithm
 from shoal.measures.loss import sse
 from shoal.policy import Policy
-from shoal.reproduce import Line, Progress, judged
+from shoal.progress import Progress
+from shoal.reproduce import Line, judged
 from shoal.reproduce.tables import census_table
 
 LITERATURE = {3: 5.6922, 4: 7.4947, 5: 9.0884, 7: 11.5979, 10: 14.1559}
@@ -27,6 +28,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
     lines: list[Line] = []
     whole = census_table(leave_out=())
     for k, printed in LITERATURE.items():
+        progress.check()
         ours = loss(whole, Policy((shoal.KAnonymity(k),)), "mdav", form="generic")
         lines.append(
             judged(
@@ -39,6 +41,7 @@ def run(quick: bool, progress: Progress) -> list[Line]:
         )
     twelve = census_table()
     for k, printed in K_ANONYMITY.items():
+        progress.check()
         ours = loss(twelve, Policy((shoal.KAnonymity(k),)), "mdav", form="single")
         shown = math.floor(ours * 100) / 100
         lines.append(
@@ -54,20 +57,25 @@ def run(quick: bool, progress: Progress) -> list[Line]:
     progress(0.2)
     seeds = 6 if quick else 20
     for (k, p), printed in P_SENSITIVE.items():
-        values = [loss(even(s), shoal.KAnonymity(k) & shoal.PSensitive(p), "p_mdav", seed=s) for s in range(seeds)]
+        policy = shoal.KAnonymity(k) & shoal.PSensitive(p)
+        with progress.stage(f"p = {p}, k = {k}", 0.3 / len(P_SENSITIVE)) as part:
+            values = [loss(even(s), policy, "p_mdav", seed=s) for s in part.each(range(seeds))]
         lines.append(_spread(f"Tables 1–2, {p}-sensitive {k}-anonymity", printed, values))
     progress(0.5)
     means = []
     for r, printed in BY_R.items():
-        values = [kpqr(even(s), 5, 4, r, s) for s in range(seeds)]
+        with progress.stage(f"r = {r}", 0.3 / len(BY_R)) as part:
+            values = [kpqr(even(s), 5, 4, r, s) for s in part.each(range(seeds))]
         means.append(exact.mean(values))
         lines.append(_spread(f"Table 1, (5, 4, 0.2, {r})", printed, values))
     rising = all(a < b for a, b in pairwise(means))
     lines.append(judged("Table 1: loss rises with r", "rises", " < ".join(f"{m:.2f}" for m in means), rising))
     progress(0.8)
     for (k, p), (printed, printed_p) in SKEWED.items():
-        mine = [kpqr(skewed(s), k, p, 0.5, s) for s in range(seeds)]
-        theirs = [loss(skewed(s), shoal.KAnonymity(k) & shoal.PSensitive(p), "p_mdav", seed=s) for s in range(seeds)]
+        policy = shoal.KAnonymity(k) & shoal.PSensitive(p)
+        with progress.stage(f"skewed, p = {p}, k = {k}", 0.2 / len(SKEWED)) as part:
+            mine = [kpqr(skewed(s), k, p, 0.5, s) for s in part.each(range(seeds))]
+            theirs = [loss(skewed(s), policy, "p_mdav", seed=s) for s in part.each(range(seeds))]
         lines.append(_spread(f"Table 3, {p}-sensitive {k}-anonymity", printed_p, theirs))
         lines.append(_spread(f"Table 3, ({k}, {p}, 0.2, 0.5)", printed, mine))
         lines.append(
@@ -78,7 +86,6 @@ def run(quick: bool, progress: Progress) -> list[Line]:
                 exact.mean(mine) < exact.mean(theirs),
             )
         )
-    progress(1.0)
     return lines
 
 

@@ -7,8 +7,9 @@ import polars as pl
 import shoal
 from shoal.measures.loss import measure
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.refine.il_optimization import il_optimization
-from shoal.reproduce import Line, Progress, judged
+from shoal.reproduce import Line, judged
 from shoal.reproduce.incremental import experiments
 
 
