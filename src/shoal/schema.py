@@ -207,9 +207,14 @@ class Schema:
         return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder, self.missing)
 
     def rest(self, undeclared: list[str]) -> Attribute | None:
-        """What `"*"` says about columns that are not declared by name; an error where it says nothing, or should not.
+        """What `"*"` says about columns that are not declared by name (`undeclared`).
 
-        A column called `Name` beside a declared `name` is hardly one of "all others": whoever looks takes it for that one.
+        A column called `Name` beside a declared `name` is hardly one of "all others": whoever looks takes it for that
+        one. Returns the attribute; raises `ConfigError` where `"*"` says nothing, or should not.
+
+        >>> import shoal
+        >>> shoal.Schema({"*": shoal.Attribute(role="other")}).rest(["ward"]).role
+        'other'
         """
         rest = self.attributes.get("*")
         if undeclared and rest is None:

@@ -25,10 +25,12 @@ class Assumed:
 
 
 def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
-    """The schema of a masked table: every column declared, identifiers gone, `"*"` spelled out.
+    """The schema of a `masked` table, by the configuration's `schema`: every column declared, identifiers gone, `"*"`
+    spelled out.
 
-    Columns that the configuration does not know are refused as `anonymize` refuses them, whatever they are called. `age_min` and
-    `age_max` together are the quasi-identifier `age` where it is not there itself. Returns a schema for `shoal.verify`.
+    Columns that the configuration does not know are refused as `anonymize` refuses them, whatever they are called.
+    `age_min` and `age_max` together are the quasi-identifier `age` where it is not there itself. Returns a schema for
+    `shoal.verify`.
 
     >>> import polars as pl, shoal
     >>> from shoal.verifier import masked_schema
@@ -88,9 +90,10 @@ def published_quasi(masked: pl.DataFrame, schema: Schema) -> list[str]:
 
 
 def assumed_roles(table: pl.DataFrame) -> list[Assumed]:
-    """Every column with the role that it seems to have; a column nobody can place is a quasi-identifier.
+    """Every column of a `table` with the role that it seems to have; a column nobody can place is a quasi-identifier.
 
-    What looks like an identifier should not be there at all. It is counted as something that an intruder knows.
+    What looks like an identifier should not be there at all. It is counted as something that an intruder knows. Returns
+    one entry a column, with the reason.
 
     >>> import polars as pl
     >>> from shoal.verifier import assumed_roles
@@ -122,7 +125,7 @@ def assumed_roles(table: pl.DataFrame) -> list[Assumed]:
 
 
 def assumed_schema(columns: Sequence[Assumed]) -> Schema:
-    """The schema of assumed roles, with nothing known about values.
+    """Returns the schema of assumed roles (`columns`, from `assumed_roles`), with nothing known about values.
 
     >>> from shoal.verifier import assumed_schema
     >>> from shoal.verifier.roles import Assumed
