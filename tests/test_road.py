@@ -14,6 +14,8 @@ import pytest
 from tests.tables import random_table, rt7
 
 import shoal
+import shoal.io.frames
+import shoal.policy
 from shoal.algorithms import names
 from shoal.datasets import hospital
 from shoal.errors import InfeasibleError, InternalError
@@ -141,3 +143,28 @@ def test_local_suppression_blanks_single_cells() -> None:
     assert made.masked["a"].to_list() == ["1", "1", "2", "2", None, None]
     assert made.masked["b"].to_list() == ["*", "*", "z", "z", "x", "x"]
     assert made.measures.il == 2
+
+
+def test_a_file_is_normalised_and_its_policy_tested_for_feasibility_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    normal, feasible = shoal.io.frames._normal_column, shoal.policy.Rules.require_feasible
+    columns: list[str] = []
+    asked: list[int] = []
+
+    def count_column(column: pl.Series, label: str) -> pl.Series:
+        columns.append(column.name)
+        return normal(column, label)
+
+    def count_rules(rules: shoal.policy.Rules) -> None:
+        asked.append(rules.n)
+        feasible(rules)
+
+    monkeypatch.setattr("shoal.io.frames._normal_column", count_column)
+    monkeypatch.setattr("shoal.policy.Rules.require_feasible", count_rules)
+    path = tmp_path / "people.csv"
+    path.write_text("age,illness\n" + "".join(f"{20 + i},{'flu' if i % 3 else 'cold'}\n" for i in range(12)))
+    data = shoal.read(path, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}})
+    shoal.anonymize(data, shoal.KAnonymity(3), algorithm="mondrian", refine=False)
+    assert columns == ["age", "illness"]
+    assert asked == [12]

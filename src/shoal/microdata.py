@@ -134,6 +134,18 @@ class Microdata:
         2
         """
         table, backend = to_polars(frame)
+        return cls.of_table(table, schema, missing=missing, backend=backend)
+
+    @classmethod
+    def of_table(
+        cls,
+        table: pl.DataFrame,
+        schema: Schema | Configuration | Mapping[str, Any] | str | Path,
+        *,
+        missing: Missing = "category",
+        backend: str = "polars",
+    ) -> Microdata:
+        """Encode a table whose columns have the types of the house already, as everything that `shoal.io` reads."""
         resolved = read_schema(schema).resolve(table.columns)
         if not resolved.named("quasi"):
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
@@ -256,10 +268,8 @@ def read(path: str | Path, schema: Any, *, missing: Missing = "category", **opti
     if isinstance(schema, str | Path):
         schema = read_config(schema)
     if isinstance(schema, Configuration):
-        source = schema.config.source
-        given = {key: getattr(source, key) for key in ("delimiter", "encoding", "header", "sheet")}
-        options = {"missing": source.missing, **{k: v for k, v in given.items() if v is not None}, **options}
-    return replace(Microdata.from_frame(read_table(path, **options), schema, missing=missing), source=Path(path))
+        options = {**schema.config.source.reading, **options}
+    return replace(Microdata.of_table(read_table(path, **options), schema, missing=missing), source=Path(path))
 
 
 def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:

@@ -96,7 +96,6 @@ def anonymize(
         data, objective = cellwise(data), "il"
     asis = examine(data.frame, data.schema).require()
     rules = data.rules(policy)
-    rules.require_feasible()
     if algorithm == "auto":
         # A search of less than a second is none to rely on.
         options = {**options, "refined": bool(refine) if isinstance(refine, bool | str) else refine >= 1}

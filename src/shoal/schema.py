@@ -131,6 +131,12 @@ class Source(_Strict):
     header: list[str] | None = Field(None, description="Column names of a file that has none.")
     missing: list[str] = Field(["", "?"], description="Texts that mean missing.")
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How to read the file, as `shoal.io.read_table` takes it."""
+        given = {name: getattr(self, name) for name in ("delimiter", "encoding", "header", "sheet", "missing")}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 class Method(_Strict):
     """How the classes are made."""

@@ -151,7 +151,9 @@ def test_input_is_left_alone() -> None:
     ],
 )
 def test_normalise(values: pl.Series, expected: pl.Series) -> None:
-    assert_frame_equal(normalise(values.to_frame("x")), expected.to_frame("x"))
+    once = normalise(values.to_frame("x"))
+    assert_frame_equal(once, expected.to_frame("x"))
+    assert_frame_equal(normalise(once), once)
 
 
 def test_mixed_objects_become_text() -> None:

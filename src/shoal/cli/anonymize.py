@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import typer
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from shoal.microdata import Microdata
     from shoal.progress import Progress
     from shoal.release import Release
@@ -85,19 +88,26 @@ def refuse_inputs(output: Path, configuration: Configuration, source: Path | Non
 
 def load(configuration: Configuration, path: Path | None = None) -> Microdata:
     """The configured table, encoded."""
+    from shoal.microdata import Microdata
+
+    table, file = read_source(configuration, path)
+    data = Microdata.of_table(table, configuration, missing=configuration.config.method.missing)
+    return replace(data, source=file)
+
+
+def read_source(configuration: Configuration, path: Path | None = None) -> tuple[pl.DataFrame, Path | None]:
+    """The configured table as it is, or that of another file; and the file, if it came from one."""
     from shoal.errors import ConfigError
+    from shoal.io.files import read_table
     from shoal.io.sql import read_sql
-    from shoal.microdata import Microdata, read
 
     source = configuration.config.source
-    missing = configuration.config.method.missing
     if path is None and source.url is not None:
-        frame = read_sql(source.url, table=source.table, query=source.query, missing=source.missing)
-        return Microdata.from_frame(frame, configuration.schema, missing=missing)
+        return read_sql(source.url, table=source.table, query=source.query, missing=source.missing), None
     if path is None and source.path is None:
         raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
     chosen = path if path is not None else configuration.folder / str(source.path)
-    return read(chosen, configuration, missing=missing)
+    return read_table(chosen, **source.reading), chosen
 
 
 def release_of(

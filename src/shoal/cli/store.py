@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from shoal.cli.anonymize import read_source
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from shoal.evolve.store.commit import Applied
     from shoal.evolve.store.store import Store
-    from shoal.schema import Configuration
 
 store = typer.Typer(
     name="store",
@@ -67,7 +65,7 @@ def create(
         raise UnsupportedError(
             'A store publishes generalized values of all records; set [release] recode = "generalize" and no suppress.'
         )
-    frame = _table(configuration, source)
+    frame, _ = read_source(configuration, source)
     speaker.say_if_cold()
     method, publication = settings.method, settings.release
     # The words of the file and of the command line; the store's settings refuse those that a store does not know.
@@ -353,28 +351,6 @@ def sync(
     if found.applied is not None:
         _tell(found.applied, Speaker(False, quiet or as_json))
     speaker.result(found.to_dict())
-
-
-def _table(configuration: Configuration, path: Path | None) -> pl.DataFrame:
-    """The configured table, as it is."""
-    from shoal.errors import ConfigError
-    from shoal.io.files import read_table
-    from shoal.io.sql import read_sql
-
-    source = configuration.config.source
-    if path is None and source.url is not None:
-        return read_sql(source.url, table=source.table, query=source.query, missing=source.missing)
-    if path is None and source.path is None:
-        raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
-    chosen = path if path is not None else configuration.folder / str(source.path)
-    return read_table(
-        chosen,
-        delimiter=source.delimiter,
-        encoding=source.encoding,
-        header=source.header,
-        sheet=source.sheet,
-        missing=source.missing,
-    )
 
 
 def _open(url: str) -> Store:

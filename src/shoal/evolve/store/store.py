@@ -160,7 +160,7 @@ class Store:
         frame, declared = _table_and_schema(data, schema, key)
         kept = [name for name, attribute in declared.attributes.items() if attribute.role != "identifier"]
         plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder)
-        table = Microdata.from_frame(frame.select(kept), plain, missing=missing)
+        table = Microdata.of_table(frame.select(kept), plain, missing=missing)
         settings = Settings(
             key=key,
             schema=settled(plain, table.frame),
@@ -467,7 +467,6 @@ def _encoded(books: Books, frame: pl.DataFrame, codes: Any, secrets: Any) -> Mic
 def _full_run(data: Microdata, settings: Settings, progress: Told | None) -> Any:
     """Labels of the whole table, by the configured method."""
     rules = settings.policy.bind(data.sensitive, data.n)
-    rules.require_feasible()
     options = dict(settings.options)
     if settings.algorithm == "auto":
         options["refined"] = bool(settings.refine)
