@@ -379,15 +379,18 @@ def _code(module: CodeType, mutant: Mutant) -> CodeType | None:
 
 
 def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
-    class Order:
-        """The quickest tests first."""
+    class Guide:
+        """The mutant before pytest's own import (which takes files it is told of for tests), and the quickest tests first."""
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection(self) -> None:
+            sys.meta_path.insert(0, _Import(mutant))
 
         def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
             items.sort(key=lambda item: reach.seconds.get(item.nodeid, 0.0))
 
     def work() -> bool:
-        sys.meta_path.insert(0, _Import(mutant))
-        return pytest.main([*PYTEST, *tests], plugins=[Order()]) == pytest.ExitCode.OK
+        return pytest.main([*PYTEST, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
 
     near = tuple(str(Path(test)) for test in tests)
     return Trial(work, _limit(reach, [test for test in reach.seconds if test.startswith(near)]))

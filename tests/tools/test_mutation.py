@@ -125,7 +125,7 @@ def test_noticed_is_told_from_unnoticed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "small.py").write_text(SMALL)
     (tmp_path / "test_small.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = src\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = src\naddopts = --doctest-modules\n")
     program = f"""
 import sys
 from pathlib import Path
@@ -135,7 +135,7 @@ from tools.mutants import mutants_of
 trials.GRACE, trials.SLOW_IMPORTS = 1.0, ()
 trials.prepare()
 found = mutants_of("src/small.py", Path("src/small.py").read_text())
-for mutant, verdict in zip(found, trials.run(found, {{"src/small.py": ["test_small.py"]}}, 2, lambda text: None), strict=True):
+for mutant, verdict in zip(found, trials.run(found, {{"src/small.py": ["test_small.py", "src/small.py"]}}, 2, lambda text: None), strict=True):
     print(verdict, mutant.now, sep="|")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
