@@ -10,7 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.columns import by_count, code, declared_taxonomy, numbers_of, ranks, texts, typed
+from shoal.columns import (
+    by_count,
+    code,
+    declared_taxonomy,
+    is_named,
+    numbers_of,
+    ranks,
+    sensitive_taxonomy,
+    texts,
+    told_apart,
+    typed,
+)
 from shoal.errors import ConfigError, InputError, InternalError
 from shoal.schema import Attribute, Schema, read_schema
 from shoal.taxonomy import Taxonomy
@@ -79,6 +90,58 @@ def test_numbers_are_labelled_as_people_write_them() -> None:
     assert texts(pl.Series([7.0, 0.5, None]), "number").to_list() == ["7", "0.5", None]
     assert texts(pl.Series([7, None]), "number").to_list() == ["7", None]
     assert texts(pl.Series([date(2024, 3, 31)]), "date").to_list() == ["2024-03-31"]
+
+    nothing = texts(pl.Series([None, None], dtype=pl.Float64), "number")
+    assert (nothing.dtype, nothing.to_list()) == (pl.String, [None, None])
+
+
+# -- what a reader tells apart
+
+
+def told(values: list[Any], known: tuple[str, ...] = (), **more: Any) -> Any:
+    return told_apart(pl.Series("a", values, dtype=pl.String), "a", attribute(**more), known)
+
+
+def test_values_that_look_alike_are_one_value() -> None:
+    """A class whose members all have the flu is not diverse because one of them was written with a capital."""
+    found = told(["flu", "Flu", "flu", "cold", "n/a", None, "fever", "fever ", "fever "])
+    assert found.labels == ("fever ", "flu", "cold")
+    assert found.code_of == {"fever ": 0, "fever": 0, "flu": 1, "Flu": 1, "cold": 2, "n/a": -1}
+    assert found.joined == [["fever ", "fever"], ["flu", "Flu"]] and found.blank == ["n/a"]
+
+
+def test_declared_values_are_told_apart_as_declared() -> None:
+    found = told(["high", "low", "?", None, "low"], order=["low", "Low", "high"])
+    assert (found.labels, found.code_of) == (("low", "Low", "high"), {"low": 0, "?": -1, "high": 2})
+    assert found.joined == [] and found.blank == ["?"]
+    groups = {"categories": {"secret": ["HIV"], "plain": ["flu", "Flu"]}}
+    assert told(["Flu", "flu", "flu"], **groups).labels == ("flu", "Flu")
+    assert told(["Flu", "flu", "flu"], known=("Flu", "flu", "cold")).labels == ("flu", "Flu")
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "message"),
+    [
+        ((), {"order": ["flu", "cold"]}, r"'a': the order does not know 'Flu' \(2 records\) and 1 more values; add it"),
+        (("flu", "fever"), {}, r"'a': the taxonomy does not know 'Flu' \(2 records\) and 1 more values; add it"),
+        (
+            (),
+            {"categories": {"plain": ["flu", "Flu", "cold"]}},
+            r"the list of categories does not know 'fever' \(1 record\);",
+        ),
+        (
+            ("flu", "Flu", "cold"),
+            {"categories": {"plain": ["flu"]}},
+            r"the taxonomy does not know 'fever' \(1 record\);",
+        ),
+        (("flu",), {"order": ["flu", "Flu", "cold"]}, r"the order does not know 'fever' \(1 record\);"),
+    ],
+)
+def test_a_spelling_that_was_not_declared_adds_no_diversity(
+    known: tuple[str, ...], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        told(["flu", "flu", "flu", "Flu", "Flu", "cold", "fever", None, "n/a"], known, **more)
 
 
 # -- codes
@@ -185,6 +248,12 @@ def test_a_rule_for_another_kind_is_refused(values: list[Any], source: dict[str,
         declared(values, taxonomy=source)
 
 
+@pytest.mark.parametrize("source", [{"intervals": []}, {"edges": [[5, 1]]}, {"intervals": [-1]}])
+def test_a_rule_that_makes_no_sense_is_refused_by_its_column(source: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="Taxonomy 'a'"):
+        declared([1, 2, 7], taxonomy=source)
+
+
 def test_a_column_without_a_taxonomy_has_none_to_give() -> None:
     with pytest.raises(InternalError, match="column 'a' declares no taxonomy"):
         declared(["x"])
@@ -229,3 +298,45 @@ def test_categories_that_occur_with_the_same_things_are_near(companion: str) -> 
 def test_a_single_quasi_identifier_has_nothing_to_go_by() -> None:
     tree = declared(["x", "y", "x", None], taxonomy="auto")
     assert paths(tree) == [("x", "*"), ("y", "*")]
+
+
+# -- taxonomies of sensitive attributes
+
+
+def secret_tree(labels: list[str], kind: str, source: Any) -> Taxonomy | None:
+    return sensitive_taxonomy(labels, kind, "a", read_schema({"a": {"role": "sensitive", "taxonomy": source}}))
+
+
+def test_whoever_has_the_values_makes_the_same_taxonomy() -> None:
+    """From the values alone, in whatever order: a reader of the masked table has no more."""
+    assert secret_tree(["x"], "category", None) is None
+    numbers = secret_tree(["9", "10", "2", "0.5", "30"], "number", "auto")
+    assert numbers is not None and numbers == secret_tree(["30", "2", "0.5", "9", "10"], "number", "auto")
+    # By their size, not their spelling, and the middle value in the middle: nothing is known of how often each occurs.
+    assert paths(numbers)[2:4] == [("9", "[9, 30]", "*"), ("10", "[9, 30]", "*")]
+    days = secret_tree(["2024-03-31", "2023-01-01"], "date", "auto")
+    assert days is not None and paths(days)[1] == ("2024-03-31", "2024-03", "2024", "*")
+    widths = secret_tree(["7", "12"], "number", {"intervals": [5]})
+    assert widths is not None and paths(widths)[0] == ("7", "[5, 9]", "*")
+    years = secret_tree(["2024-03-31"], "date", {"dates": ["year"]})
+    assert years is not None and paths(years) == [("2024-03-31", "2024", "*")]
+
+
+def test_codes_of_one_chapter_are_near() -> None:
+    codes = ["J45.0", "J45.1", "J45.9", "F32.1", "F32.2", "f33.2"]
+    tree = secret_tree(codes, "category", "auto")
+    assert tree is not None and tree == secret_tree(codes[::-1], "category", "auto")
+    assert neighbours(tree, "J45.0") <= {"J45.0", "J45.1", "J45.9"} and len(neighbours(tree, "J45.0")) > 1
+    assert neighbours(tree, "F32.1") <= {"F32.1", "F32.2", "f33.2"}
+
+
+def test_a_taxonomy_made_of_no_values_is_none() -> None:
+    rows = {"rows": [["x", "*"], ["y", "*"]]}
+    own = Taxonomy.from_rows(rows["rows"])
+    for source in (rows, {"parents": {"x": "*", "y": "*"}}, own):
+        assert secret_tree([], "category", source) == own
+        assert is_named(read_schema({"a": {"role": "sensitive", "taxonomy": source}}).attributes["a"].taxonomy)
+    for source in ("auto", {"prefix": [1]}, {"intervals": [5]}):
+        assert secret_tree([], "category", source) is None
+        assert not is_named(read_schema({"a": {"role": "sensitive", "taxonomy": source}}).attributes["a"].taxonomy)
+    assert is_named("file.csv") and not is_named(None)

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from shoal.errors import ConfigError, InputError
 from shoal.policy import Policy, json_schema
@@ -155,6 +156,9 @@ weight = 3
             '[attributes.a]\nrole = "quasi"\ntaxonomy = 3',
             "line 3: attributes.a.taxonomy = 3 is not allowed; input should be a",
         ),
+        ("method = 3", "^shoal.toml: method = 3 is not allowed"),
+        ("[source]\nheader = [1]", r"line 2: source.header.0 = 1 is not allowed; input should be a valid string"),
+        ('[attributes.a]\nweight = 1\n[attributes.b]\nrole = "quasi"', "line 1: attributes.a.role is missing"),
         ("sauce = 1", "^shoal.toml: sauce: no such key; did you mean 'source'"),
         ("[methode]\nseed = 1", "line 1: methode: no such key; did you mean 'method'"),
     ],
@@ -187,13 +191,18 @@ def test_a_schema_from_wherever_it_stands(tmp_path: Path) -> None:
         assert schema == found.schema
         assert schema.named("quasi") == ["age", "zip"] and schema.named("other") == []
     assert read_schema({"a": {"role": "quasi"}}).named("quasi") == ["a"]
-    with pytest.raises(ConfigError, match=r"^schema: roel: no such key; did you mean 'role'|^schema: role is missing"):
-        read_schema({"a": {"roel": "quasi"}})
+    with pytest.raises(ConfigError, match=r"^schema of column 'a': role is missing; one of identifier"):
+        read_schema({"b": {"role": "quasi"}, "a": {"weight": 2}})
+    with pytest.raises(ConfigError, match=r"^schema of column 'a': it = 'quasi' is not allowed"):
+        read_schema({"a": "quasi"})
+    with pytest.raises(ValidationError, match="frozen"):
+        found.config.method.seed = 3  # type: ignore[misc]
 
 
 def test_columns_without_a_role_are_named() -> None:
     schema = read_schema({"b": {"role": "quasi"}, "a": {"role": "other"}})
-    assert list(schema.resolve(["a", "b"]).attributes) == ["a", "b"]
+    assert schema.folder == Path() and schema.missing == ("", "?")
+    assert list(schema.resolve(iter(["a", "b"])).attributes) == ["a", "b"]
     with pytest.raises(
         ConfigError, match=r"^Column 'c' has no role; declare \[attributes.c\] with a role of identifier,"
     ):
@@ -211,6 +220,20 @@ def test_columns_without_a_role_are_named() -> None:
         ["a", "c"],
         2,
     )
+
+
+def test_a_column_spelled_like_a_declared_one_is_not_one_of_all_others() -> None:
+    rest = read_schema({"*": {"role": "other"}, "name": {"role": "identifier"}, "age": {"role": "quasi"}})
+    for spelled in ("Name", "name ", "nаme"):  # the last with a Cyrillic letter
+        with pytest.raises(
+            ConfigError, match=f"Column '{spelled}' is spelled like the declared column 'name'; rename it"
+        ):
+            rest.resolve(["name", "age", spelled])
+    # Two undeclared columns that look alike are both among all others, and the star is no column.
+    assert rest.resolve(["name", "age", "ward", "Ward"]).named("other") == ["ward", "Ward"]
+    assert rest.resolve(["name", "age"]).named("other") == []
+    both = read_schema({"name": {"role": "identifier"}, "Name": {"role": "other"}, "*": {"role": "other"}})
+    assert both.resolve(["name", "Name", "x"]).named("other") == ["Name", "x"]
 
 
 def test_what_cannot_be_written_is_refused() -> None:

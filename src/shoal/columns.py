@@ -36,7 +36,7 @@ def typed(series: pl.Series, attribute: Attribute) -> tuple[pl.Series, str]:
             kind = "date" if series.dtype in (pl.Date, pl.Datetime) else "category"
         if attribute.order is not None:
             kind = "category"
-        if isinstance(attribute.taxonomy, object) and getattr(attribute.taxonomy, "prefix", None) is not None:
+        if isinstance(attribute.taxonomy, TaxonomySource) and attribute.taxonomy.prefix is not None:
             kind = "category"
     if kind == "category":
         return texts(series, "number" if series.dtype.is_numeric() else "category"), kind
@@ -71,7 +71,7 @@ def texts(series: pl.Series, kind: str) -> pl.Series:
     """A column as the labels a taxonomy would use: 7, not 7.0; dates as 2024-03-31."""
     if kind == "number" and series.dtype.is_float():
         distinct = series.drop_nulls().unique()
-        return series.replace_strict(distinct, [number_label(x) for x in distinct], return_dtype=pl.String)
+        series = series.replace_strict(distinct, [number_label(x) for x in distinct])
     return series.cast(pl.String)
 
 

@@ -34,7 +34,7 @@ Made = Annotated[Taxonomy, GetPydanticSchema(lambda kind, _: core_schema.is_inst
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TaxonomySource(_Strict):
@@ -310,11 +310,15 @@ def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration)
     if isinstance(source, Configuration):
         return source.schema
     if isinstance(source, Mapping):
-        try:
-            return Schema({name: Attribute.model_validate(value) for name, value in source.items()})
-        except ValidationError as problem:
-            raise ConfigError(_explain(problem, "", "schema")) from None
+        return Schema({name: _attribute(name, value) for name, value in source.items()})
     return read_config(source).schema
+
+
+def _attribute(name: str, value: Any) -> Attribute:
+    try:
+        return Attribute.model_validate(value)
+    except ValidationError as problem:
+        raise ConfigError(_explain(problem, "", f"schema of column '{name}'")) from None
 
 
 def write_config(config: Config) -> str:
@@ -326,11 +330,7 @@ def write_config(config: Config) -> str:
             raise InputError(
                 f"[attributes.{_key(name)}] taxonomy: one made in Python has no place in a TOML file; write it to a file first."
             )
-    tables = config.model_dump(exclude_defaults=True, mode="python")
-    for attribute in tables.get("attributes", {}).values():
-        if "domain" in attribute:
-            attribute["domain"] = list(attribute["domain"])
-    return tomlkit.dumps(tables)
+    return tomlkit.dumps(config.model_dump(exclude_defaults=True))
 
 
 def _explain(problem: ValidationError, text: str, name: str) -> str:
@@ -339,7 +339,7 @@ def _explain(problem: ValidationError, text: str, name: str) -> str:
     error = next((error for error in errors if error["type"] not in ("is_instance_of", "model_type")), errors[0])
     where = [str(part) for part in error["loc"] if not _is_branch(part)]
     line = _line_of(text, where)
-    spot = ".".join(where) or "the file"
+    spot = ".".join(where) or "it"
     place = f"{name}, line {line}" if line else name
     if error["type"] == "extra_forbidden":
         return f"{place}: {spot}: no such key; {did_you_mean(where[-1], _allowed(where[:-1]))}"
@@ -373,7 +373,6 @@ def _hint(key: str) -> str:
 def _line_of(text: str, where: list[str]) -> int | None:
     """The line of the deepest part of a key path that can be found under its table header."""
     lines = text.splitlines()
-    section = 0
     for depth in range(len(where), 0, -1):
         header = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in where[:depth])
         hits = [i for i, line in enumerate(lines) if re.match(rf"\s*\[+\s*{header}\s*\]", line)]
