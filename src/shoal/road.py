@@ -15,10 +15,11 @@ from typing import Any, get_args
 import numpy as np
 
 from shoal.algorithms import run
+from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
 from shoal.measures.loss import measure
-from shoal.microdata import Microdata
+from shoal.microdata import Microdata, encode_sensitive, with_guards
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
@@ -27,8 +28,7 @@ from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.release import Release, fingerprint, manifest, mask
 from shoal.schema import Intervals, Order, Recode, Suppressed
-from shoal.space import Interval, Measure, Space, States, Tree
-from shoal.states import class_states
+from shoal.space import Measure
 from shoal.verifier import verify
 
 
@@ -107,7 +107,9 @@ def anonymize(
         with told.stage("refining", 0.7) as part:
             partition = refined(data, rules, partition, objective=objective, effort=refine, seed=seed, progress=part)
     with told.stage("masking", 0.05):
-        partition, states = published_classes(data, partition, rules, data.space(objective))
+        how = Recoding(recode, intervals, drop=suppressed == "drop")
+        partition, states = published_classes(data, partition, rules, data.space(objective), how)
+        require_kept(data, partition, policy, how)
         secret = fingerprint(data.frame)
         masked = mask(
             data,
@@ -121,11 +123,6 @@ def anonymize(
         )
     with told.stage("verifying", 0.03):
         evidence = verify(masked, policy, data.schema)
-    if not evidence.passed and recode == "microaggregate" and not rules.union_closed:
-        raise UnsupportedError(
-            "Classes with equal means are one class in the published table, and this policy does not allow good classes to be "
-            'merged; use recode = "generalize".'
-        )
     if not evidence.passed:
         try:
             evidence.require()
@@ -177,23 +174,16 @@ def require_publishable(rules: Rules, partition: Partition, *, drop: bool) -> No
         )
 
 
-def published_classes(data: Microdata, partition: Partition, rules: Rules, space: Space) -> tuple[Partition, States]:
-    """Classes that publish the same values are one class (docs/algorithms.md#recoding); the verifier sees them as one anyway."""
-    states = class_states(data, partition, space)
-    shown = states.copy()
-    for a, domain in enumerate(space.domains):
-        if isinstance(domain, Tree):
-            slot = int(space.slots[a])
-            nodes = domain.taxonomy.lca(states[:, slot], states[:, slot + 1])
-            shown[:, slot], shown[:, slot + 1] = domain.taxonomy.first[nodes], domain.taxonomy.last[nodes]
-        elif isinstance(domain, Interval) and domain.has_missing:
-            slot = int(space.slots[a])
-            anything = (shown[:, slot + 1] == domain.missing_code) & (shown[:, slot] < domain.missing_code)
-            shown[anything, slot] = 0
-    _, first, inverse = np.unique(shown, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(shown):
-        return partition, states
-    rank = np.argsort(np.argsort(first))
-    merged = np.append(rank[inverse.ravel()], -1).astype(np.int32)[partition.labels]
-    joined = Partition(merged, partition.levels, partition.notes)
-    return joined, class_states(data, joined, space)
+def require_kept(data: Microdata, partition: Partition, policy: Policy, how: Recoding) -> None:
+    """Where records are left out, every class must be good by the table that remains: it is all that a reader has."""
+    kept = np.flatnonzero(partition.labels >= 0)
+    if not how.drop or len(kept) == partition.n:
+        return
+    frame = data.frame[kept]
+    columns = tuple(encode_sensitive(frame, name, data.schema) for name in data.schema.named("sensitive"))
+    rules = policy.bind(with_guards(columns, policy, frame), len(kept))
+    if (rules.deficits(partition.labels[kept], partition.classes) > 0).any():
+        raise UnsupportedError(
+            "Without the suppressed records the table is another one, and the policy does not hold in it; publish them "
+            'masked with suppressed = "mask", or use an algorithm that suppresses none.'
+        )

@@ -21,6 +21,7 @@ from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.spelling import trimmed
 
 ANYTHING = "*"
+STRANGE = object()
 NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 DAY = r"\d{4}(?:-\d{2}(?:-\d{2})?|-Q[1-4]|0?s)?"
 BETWEEN = r"\s*(?:,|;|\.\.|:|to|–|—|-)\s*"
@@ -55,22 +56,17 @@ class Reading:
 
 def read_cells(texts: Sequence[str | None], column: str, schema: Schema) -> Reading:
     """What the distinct texts of one published column mean."""
-    name = column if column in schema.attributes else column.removesuffix("_min").removesuffix("_max")
-    attribute = schema.attributes[name]
-    plain = pl.select(trimmed(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
-    plain = [None if text is None or text in schema.missing else text for text in plain]
-    reader, wanted = _reader(plain, name, attribute, schema)
+    attribute = _attribute(column, schema)
+    plain = _plain(texts, schema)
+    reader, wanted = _reader(plain, column, attribute, schema)
     keys: list[Any] = []
     strange, outside = set(), set()
     for row, text in enumerate(plain):
-        if text is None or _STARS.fullmatch(text):
-            keys.append(None if text is None else ANYTHING)
-            continue
-        key = reader(text)
-        if key is None:
+        key = _key(text, reader)
+        if key is STRANGE:
             strange.add(row)
             key = ("text", text)
-        elif _outside(key, attribute):
+        elif key is not None and key != ANYTHING and _outside(key, attribute):
             outside.add(row)
         keys.append(key)
     problems = [Problem(f"it holds what is no {wanted}", frozenset(strange))] if strange else []
@@ -82,8 +78,38 @@ def read_cells(texts: Sequence[str | None], column: str, schema: Schema) -> Read
     return Reading(keys, [found for found in groups.values() if len(found) > 1], problems)
 
 
+def reader_of(texts: Sequence[str | None], column: str, schema: Schema) -> Callable[[Sequence[str | None]], list[Any]]:
+    """What gives the keys of any texts of a column that holds texts like these; equal keys mean the same."""
+    reader, _ = _reader(_plain(texts, schema), column, _attribute(column, schema), schema)
+
+    def read(more: Sequence[str | None]) -> list[Any]:
+        found = [(text, _key(text, reader)) for text in _plain(more, schema)]
+        return [("text", text) if key is STRANGE else key for text, key in found]
+
+    return read
+
+
+def _attribute(column: str, schema: Schema) -> Attribute:
+    name = column if column in schema.attributes else column.removesuffix("_min").removesuffix("_max")
+    return schema.attributes[name]
+
+
+def _plain(texts: Sequence[str | None], schema: Schema) -> list[str | None]:
+    plain = pl.select(trimmed(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return [None if text is None or text in schema.missing else text for text in plain]
+
+
+def _key(text: str | None, reader: Callable[[str], Any]) -> Any:
+    if text is None:
+        return None
+    if _STARS.fullmatch(text):
+        return ANYTHING
+    key = reader(text)
+    return STRANGE if key is None else key
+
+
 def _reader(
-    texts: Sequence[str | None], name: str, attribute: Attribute, schema: Schema
+    texts: Sequence[str | None], column: str, attribute: Attribute, schema: Schema
 ) -> tuple[Callable[[str], Any], str]:
     """How to read a cell (None for what is not to be read), and what it should be."""
     source = attribute.taxonomy
@@ -91,8 +117,8 @@ def _reader(
         labels = {label: i for i, label in enumerate(attribute.order)}
         return lambda text: _ordered(text, labels), "value of its order"
     if is_named(source):
-        empty = pl.Series(name, [], dtype=pl.String)
-        tree = declared_taxonomy(empty.to_frame(), empty, "category", name, schema)
+        empty = pl.Series(column, [], dtype=pl.String)
+        tree = declared_taxonomy(empty.to_frame(), empty, "category", column, schema)
         nodes = {label.strip(): label for label in tree.labels}
         return lambda text: ("node", nodes[text]) if text in nodes else None, "node of its taxonomy"
     kind = attribute.kind

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
+from shoal.collisions import Recoding, published_classes
 from shoal.errors import InputError, InternalError, ShoalError, VerificationError
 from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
 from shoal.evolve.store import tables
@@ -26,7 +27,6 @@ from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.release import Release, file_digest, fingerprint, manifest, manifest_path, mask
-from shoal.road import published_classes
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     data = Microdata.from_frame(frame, settings.schema)
     rules = data.rules(settings.policy)
     partition = Partition.compact(plan.shown.classes)
-    partition, states = published_classes(data, partition, rules, data.space(settings.objective))
+    shown_as = Recoding(intervals=settings.intervals)
+    partition, states = published_classes(data, partition, rules, data.space(settings.objective), shown_as)
     secret = fingerprint(data.frame)
     masked = mask(
         data,
@@ -293,7 +294,9 @@ def _counterfeits(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
     """How many rows of a class nobody is behind; the reader must know."""
     data = Microdata.from_frame(plan.shown.frame, settings.schema)
     partition = Partition.compact(plan.shown.classes)
-    partition, states = published_classes(data, partition, data.rules(settings.policy), data.space(settings.objective))
+    how = Recoding(intervals=settings.intervals)
+    rules = data.rules(settings.policy)
+    partition, states = published_classes(data, partition, rules, data.space(settings.objective), how)
     texts = data.space(settings.objective).publish(states)
     forged = np.bincount(partition.labels[plan.shown.records < 0], minlength=partition.classes)
     return [
