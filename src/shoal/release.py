@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError
+from shoal.manifest import commitment, manifest_path, secret_path
 from shoal.microdata import Microdata
+from shoal.order import class_ranks, content_key, ranks, shuffled
 from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.recode import generalize, microaggregate
 from shoal.schema import Intervals
 from shoal.space import States
-from shoal.transform import declared
 from shoal.verifier import Evidence, verify
-from shoal.version import VERSION
 
 if TYPE_CHECKING:
     from shoal.measures.loss import Measures
@@ -37,8 +38,9 @@ class Release:
     - `policy`: what every class satisfies.
     - `evidence`: what the verifier found, from the masked values alone.
     - `measures`: what masking cost (docs/measures.md#loss).
-    - `manifest`: where it comes from, for the file beside the table: version, settings, seed, digests, evidence,
-      losses. No raw value.
+    - `manifest`: what is published beside the table: version, policy, roles, evidence, and figures that the table itself
+      gives (`shoal.manifest` has the rule). No raw value.
+    - `secret`: what stays with the owner: seed, settings, all losses and notes.
     - `data`: the table it was made from. Keep it where that is.
     - `partition`: which record is in which class, and how the algorithm came to it.
 
@@ -57,6 +59,7 @@ class Release:
     evidence: Evidence
     measures: Measures
     manifest: Mapping[str, Any]
+    secret: Mapping[str, Any] = field(repr=False)
     data: Microdata = field(repr=False)
     partition: Partition = field(repr=False)
 
@@ -72,11 +75,17 @@ class Release:
         """
         return verify(self.masked, self.policy, self.data.schema).require()
 
-    def write(self, path: str | Path, *, force: bool = False, progress: Progress | None = None) -> Path:
-        """Write the masked table and, beside it, its manifest (masked.csv.manifest.json); both whole or not at all.
+    def write(
+        self, path: str | Path, *, force: bool = False, key: bytes | None = None, progress: Progress | None = None
+    ) -> Path:
+        """Write the masked table and its two companions; all of them whole or none at all.
+
+        Beside masked.csv lie masked.csv.manifest.json, to be published with it, and masked.csv.secret.json, readable by its
+        owner only, which stays.
 
         - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file, by its ending. Never the table it was made from.
         - `force`: whether a file that is there may be replaced; False by default.
+        - `key`: the key of the commitment to the original, from an earlier secret half; by default a random one.
         - `progress`: can be cancelled until the files appear; none by default.
 
         Returns the path.
@@ -86,26 +95,29 @@ class Release:
 
         target = Path(path)
         check_writable_format(target)
-        refuse_source(target, self.data.source)
-        files = atomic_paths(target, manifest_path(target), force=force, progress=progress)
-        with files as (table_file, manifest_file):
+        companions = manifest_path(target), secret_path(target)
+        refuse_source((target, *companions), self.data.source)
+        key = key or secrets.token_bytes(32)
+        files = atomic_paths(target, *companions, force=force, progress=progress)
+        with files as (table_file, manifest_file, secret_file):
+            secret_file.chmod(0o600)
             write_table_to(self.masked, table_file, target)
-            digest = file_digest(table_file)
-            text = json.dumps({**self.manifest, "output_sha256": digest}, indent=2, ensure_ascii=False, sort_keys=True)
-            manifest_file.write_text(text + "\n", encoding="utf-8")
+            named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
+            _write_json(manifest_file, {**self.manifest, **named})
+            _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
         return target
 
 
-def refuse_source(target: Path, source: Path | None) -> None:
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def refuse_source(outputs: Iterable[Path], source: Path | None) -> None:
     """No release overwrites the table it was made from, by whatever name it is called."""
-    for one in (target, manifest_path(target)):
+    for one in outputs:
         if source is not None and one.exists() and source.exists() and one.samefile(source):
             raise InputError(f"'{one}' is the table itself; a release never overwrites what it was made from.")
-
-
-def manifest_path(target: Path) -> Path:
-    """Where a release's manifest lies: masked.csv → masked.csv.manifest.json."""
-    return target.with_name(target.name + ".manifest.json")
 
 
 def file_digest(path: Path) -> str:
@@ -123,14 +135,12 @@ def mask(
     intervals: Intervals,
     drop_suppressed: bool,
     shuffle_seed: int | None,
-    secret: bytes,
 ) -> pl.DataFrame:
     """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers."""
-    rows = _published_rows(partition, drop_suppressed, shuffle_seed, secret)
-    if recode == "microaggregate":
-        masked = microaggregate(data, partition, rows=rows)
-    else:
-        masked = generalize(data, partition, states, intervals=intervals, rows=rows)
+    shown = pl.DataFrame(_class_values(data, partition, states, recode, intervals))
+    rows = _published_rows(data, partition.labels, shown, drop_suppressed, shuffle_seed)
+    of_row = pl.Series(np.where(partition.labels < 0, partition.classes, partition.labels).astype(np.uint32))
+    masked = shown.select(pl.all().gather(of_row if rows is None else of_row.gather(rows)))
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
         owner = series.name if series.name in by_name else series.name.removesuffix("_min").removesuffix("_max")
@@ -148,61 +158,28 @@ def mask(
     return pl.DataFrame(columns)
 
 
+def _class_values(
+    data: Microdata, partition: Partition, states: States, recode: str, intervals: Intervals
+) -> list[pl.Series]:
+    """What each class publishes, one row a class, and last what a suppressed record does, where there is one."""
+    first = np.zeros(partition.classes + 1, dtype=np.int64)
+    first[partition.labels[::-1]] = np.arange(partition.n - 1, -1, -1)
+    rows = first if (partition.labels < 0).any() else first[:-1]
+    if recode == "microaggregate":
+        return microaggregate(data, partition, rows=rows)
+    return generalize(data, partition, states, intervals=intervals, rows=rows)
+
+
 def _published_rows(
-    partition: Partition, drop_suppressed: bool, shuffle_seed: int | None, secret: bytes
+    data: Microdata, labels: NDArray[np.int32], shown: pl.DataFrame, drop_suppressed: bool, seed: int | None
 ) -> NDArray[np.int64] | None:
-    """The records to publish in their order; None for all as they stand."""
-    keep = partition.labels >= 0 if drop_suppressed else np.ones(partition.n, dtype=bool)
-    if shuffle_seed is None:
-        return None if keep.all() else np.flatnonzero(keep)
-    # The seed is published in the manifest; drawing also on the raw table keeps the order from being undone.
-    key = np.frombuffer(hashlib.sha256(secret + b"order").digest(), dtype=np.uint32)
-    return np.random.default_rng([shuffle_seed, *key.tolist()]).permutation(np.flatnonzero(keep))
-
-
-def fingerprint(frame: pl.DataFrame) -> bytes:
-    """A digest of a table's content, the same whatever library or file it came from. Never published as it is."""
-    digest = hashlib.sha256()
-    for series in frame:
-        digest.update(f"{series.name}\x00{series.dtype}\x00{len(series)}\x00".encode())
-        digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
-        if series.dtype == pl.String:
-            lengths = series.str.len_bytes().fill_null(0).to_numpy()
-            digest.update(lengths.tobytes())
-            digest.update(_content(series.fill_null("")))
-        else:
-            digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
-    return digest.digest()
-
-
-def _content(texts: pl.Series) -> memoryview:
-    """The bytes of all texts, one after the other, without making a Python text of each."""
-    arrow = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    _, offsets, content = arrow.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
-    return memoryview(content if content is not None else b"")[ends[0] : ends[1]]
-
-
-def manifest(
-    data: Microdata,
-    policy: Policy,
-    evidence: Evidence,
-    measures: Measures,
-    settings: Mapping[str, Any],
-    notes: Mapping[str, Any],
-    secret: bytes,
-) -> dict[str, Any]:
-    """Provenance: version, configuration, seed, digest of the input, measures and evidence. No time, no raw value."""
-    return {
-        "shoal": VERSION,
-        "policy": policy.to_config(),
-        "settings": dict(settings),
-        "transformations": {name: found for name, one in data.schema.attributes.items() if (found := declared(one))},
-        "roles": {name: attribute.role for name, attribute in data.schema.attributes.items()},
-        "input_sha256": hashlib.sha256(secret + b"input").hexdigest(),
-        "input_records": data.n + data.dropped,
-        "dropped_for_missing": data.dropped,
-        "measures": measures.to_dict(),
-        "evidence": {**evidence.to_dict(), "violations": []},
-        "notes": dict(notes),
-    }
+    """The records to publish in their order; None for all as they stand. `shown` is what each class publishes."""
+    keep = np.flatnonzero(labels >= 0) if drop_suppressed else np.arange(len(labels))
+    if seed is None:
+        return None if len(keep) == len(labels) else keep
+    place = class_ranks(shown)
+    columns = [(place[labels[keep]], int(place.max(initial=0)) + 1)]
+    for name, attribute in data.schema.attributes.items():
+        if attribute.role in ("sensitive", "other"):
+            columns.append(ranks(data.frame[name] if len(keep) == len(labels) else data.frame[name].gather(keep)))
+    return np.asarray(keep[shuffled(content_key(columns), seed)])

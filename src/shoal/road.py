@@ -18,6 +18,7 @@ from shoal.algorithms import run
 from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
+from shoal.manifest import published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata, encode_sensitive, with_guards
 from shoal.models import Model
@@ -26,7 +27,7 @@ from shoal.policy import Policy, Rules
 from shoal.progress import Progress, Told
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
-from shoal.release import Release, fingerprint, manifest, mask
+from shoal.release import Release, mask
 from shoal.schema import Intervals, Order, Recode, Suppressed
 from shoal.space import Measure
 from shoal.verifier import verify
@@ -110,7 +111,6 @@ def anonymize(
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
         require_kept(data, partition, policy, how)
-        secret = fingerprint(data.frame)
         masked = mask(
             data,
             partition,
@@ -119,7 +119,6 @@ def anonymize(
             intervals=intervals,
             drop_suppressed=suppressed == "drop",
             shuffle_seed=seed if order == "shuffle" else None,
-            secret=secret,
         )
     with told.stage("verifying", 0.03):
         evidence = verify(masked, policy, data.schema)
@@ -148,10 +147,8 @@ def anonymize(
         policy,
         evidence,
         measures,
-        {
-            **manifest(data, policy, evidence, measures, settings, partition.notes, secret),
-            "published_as_it_is": asis.to_dict(),
-        },
+        {**published_half(data, policy, evidence, measures, settings), "published_as_it_is": asis.to_dict()},
+        secret_half(data, measures, settings, partition.notes),
         data,
         partition,
     )

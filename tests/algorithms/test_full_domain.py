@@ -255,7 +255,7 @@ def test_releases_are_verified(seed: int) -> None:
         made = shoal.anonymize(data, policy, algorithm="incognito", order="keep")
         assert made.verify().passed
         assert made.partition.suppressed == 0
-        assert made.manifest["notes"]["satisfying"] >= len(made.manifest["notes"]["minimal_nodes"]) >= 1
+        assert made.secret["notes"]["satisfying"] >= len(made.secret["notes"]["minimal_nodes"]) >= 1
         assert_full_domain(data, made)
     for policy in (
         policy_of(k),

@@ -37,7 +37,7 @@ def anonymize(
     Example: shoal anonymize -c shoal.toml -o masked.csv
     """
     from shoal.io.files import check_writable_format
-    from shoal.release import manifest_path
+    from shoal.manifest import manifest_path, secret_path
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
@@ -55,7 +55,13 @@ def anonymize(
             release.write(output, force=force, progress=part)
     report(release, speaker)
     speaker.say(f"Written: {output} and {manifest_path(output)}")
-    speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **release.manifest})
+    speaker.say(f"Keep to yourself: {secret_path(output)}, with which the release can be made again and compared.")
+    speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **told(release)})
+
+
+def told(release: Release) -> dict[str, Any]:
+    """What a program that runs the command is told: both halves, since it holds the original anyway."""
+    return {**release.manifest, **release.secret}
 
 
 def refuse_existing(output: Path, force: bool) -> None:
@@ -75,12 +81,12 @@ def refuse_existing(output: Path, force: bool) -> None:
 def refuse_inputs(output: Path, configuration: Configuration, source: Path | None) -> None:
     """No output takes the place of what it is made from: the table, the configuration or a taxonomy, --force or not."""
     from shoal.errors import InputError
-    from shoal.release import manifest_path
+    from shoal.manifest import manifest_path, secret_path
 
     config = configuration.config
     named = [source, configuration.path, *(configuration.folder / name for name in [config.source.path] if name)]
     named += [configuration.folder / a.taxonomy for a in config.attributes.values() if isinstance(a.taxonomy, str)]
-    for place in (output, manifest_path(output)):
+    for place in (output, manifest_path(output), secret_path(output)):
         for one in named:
             if one is not None and one.exists() and place.exists() and place.samefile(one):
                 raise InputError(f"'{place}' is what the release is made from; choose another name for the output.")

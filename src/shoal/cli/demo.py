@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from shoal.cli.anonymize import load, release_of, report
+from shoal.cli.anonymize import load, release_of, report, told
 from shoal.cli.output import JSON, QUIET, Speaker
 
 
@@ -26,8 +26,8 @@ def demo(
     from shoal.errors import Cancelled
     from shoal.io.atomic import atomic_write_text
     from shoal.io.files import write_table
+    from shoal.manifest import manifest_path
     from shoal.policy import Policy
-    from shoal.release import manifest_path
     from shoal.schema import read_config
     from shoal.verifier import verify_file
 
@@ -58,4 +58,4 @@ def demo(
     verify_file(masked, Policy.from_config(configuration.config.policy), configuration.schema).require()
     speaker.say(f"3. Read back from the file alone and verified. The evidence is in {manifest_path(masked)}")
     speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")
-    speaker.result({"folder": str(folder), **release.manifest})
+    speaker.result({"folder": str(folder), **told(release)})

@@ -160,7 +160,7 @@ def release(
     """
     from shoal.cli.anonymize import refuse_existing, report
     from shoal.errors import ConfigError
-    from shoal.release import manifest_path
+    from shoal.manifest import manifest_path
 
     speaker = Speaker(as_json, quiet)
     opened = _open(url)

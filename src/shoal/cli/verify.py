@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.anonymize import evidence
+from shoal.cli.anonymize import evidence, load
 from shoal.cli.output import JSON, QUIET, Speaker
 
 if TYPE_CHECKING:
     from shoal.declaration import Examination
+    from shoal.policy import Policy
+    from shoal.schema import Configuration
     from shoal.verifier import Strength
 
 DEFAULT = Path("shoal.toml")
@@ -21,6 +23,14 @@ def verify(
     masked: Path = typer.Argument(..., help="The masked file."),
     config: Path | None = typer.Option(
         None, "--config", "-c", help="Roles, and the policy if there is one; shoal.toml where it is there."
+    ),
+    manifest: bool = typer.Option(
+        False, "--manifest", help="Hold the manifest beside the file against it: digest, policy, every claim."
+    ),
+    secret: Path | None = typer.Option(
+        None,
+        "--secret",
+        help="The owner's half of the manifest: make the release again from the original, and compare bytes.",
     ),
     as_json: bool = JSON,
     quiet: bool = QUIET,
@@ -78,8 +88,33 @@ def verify(
         {**told, "strongest": [strength.to_dict() for strength in strengths], "published_as_it_is": asis.to_dict()}
     )
     found.require()
+    if manifest:
+        from shoal.claims import broken_claims, read_half
+        from shoal.manifest import manifest_path
+
+        broken = list(broken_claims(read_half(manifest_path(masked)), masked, found, policy))
+        if broken:
+            raise VerificationError(" ".join(broken))
+        speaker.say("Every claim of the manifest holds.")
+    if secret is not None:
+        _again(masked, secret, configuration, policy, speaker)
     if configuration is not None:
         asis.require(VerificationError)
+
+
+def _again(
+    masked: Path, secret: Path, configuration: Configuration | None, policy: Policy | None, speaker: Speaker
+) -> None:
+    """Make the release again from the configured table."""
+    from shoal.claims import read_half, require_same
+    from shoal.errors import ConfigError
+
+    if configuration is None or policy is None:
+        raise ConfigError(
+            "--secret makes the release again and needs the configuration with its policy: add -c shoal.toml."
+        )
+    require_same(masked, read_half(secret), load(configuration), policy)
+    speaker.say("Made again from the original: the same, byte for byte.")
 
 
 def published(found: Examination, speaker: Speaker) -> None:

@@ -18,7 +18,8 @@ from tests.io.postgres import PostgresUnavailableError, postgres_server
 
 import shoal
 from shoal.errors import InputError
-from shoal.release import file_digest, manifest_path
+from shoal.manifest import manifest_path
+from shoal.release import file_digest
 
 
 @pytest.fixture(scope="module")

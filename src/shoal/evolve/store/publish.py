@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,11 @@ from shoal.evolve.store.live import read_records, read_state
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.io.atomic import atomic_paths
 from shoal.io.files import check_writable_format, write_table_to
+from shoal.manifest import manifest_path, published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.release import Release, file_digest, fingerprint, manifest, manifest_path, mask
+from shoal.release import Release, file_digest, mask
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def publish(
         "table_sha256": hashlib.sha256(content).hexdigest(),
     }
     if target is None:
-        _remember(database, number, state.version, told, content, plan)
+        _remember(database, number, state.version, {**told, "secret": dict(release.secret)}, content, plan)
     else:
         remembered = False
         try:
@@ -127,7 +128,7 @@ def publish(
                 told["output_sha256"] = file_digest(table_file)
                 manifest_file.write_text(_text(told), encoding="utf-8")
                 # What was published must be known to the store; a file that is missing can be written again.
-                _remember(database, number, state.version, told, content, plan)
+                _remember(database, number, state.version, {**told, "secret": dict(release.secret)}, content, plan)
                 remembered = True
         except (ShoalError, OSError) as problem:
             if not remembered:
@@ -136,15 +137,7 @@ def publish(
                 f"Release {number} is in the store and its file is not there ({problem}); write it with shoal store release "
                 f"--again {number}."
             ) from None
-    final = Release(
-        release.masked,
-        settings.policy,
-        release.evidence,
-        release.measures,
-        told,
-        release.data,
-        release.partition,
-    )
+    final = replace(release, policy=settings.policy, manifest=told)
     return Published(number, state.version, final, found, dict(plan.waiting), plan.counterfeits, target)
 
 
@@ -159,6 +152,7 @@ def export(database: Database, number: int, path: str | Path, *, force: bool) ->
     with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
         write_table_to(pl.read_ipc(io.BytesIO(row.masked)), table_file, target)
         told = {**json.loads(row.manifest), "output_sha256": file_digest(table_file)}
+        told.pop("secret", None)
         manifest_file.write_text(_text(told), encoding="utf-8")
     return target
 
@@ -172,7 +166,8 @@ def history(database: Database) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         told = json.loads(row.manifest)
-        shown = {name: told["measures"][name] for name in ("classes", "smallest_class", "ncp", "il", "nil")}
+        measures = told.get("secret", told)["measures"]
+        shown = {name: measures[name] for name in ("classes", "smallest_class", "ncp", "il", "nil")}
         found.append(
             {
                 "release": row.number,
@@ -239,7 +234,6 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     partition = Partition.compact(plan.shown.classes)
     shown_as = Recoding(intervals=settings.intervals)
     partition, states = published_classes(data, partition, rules, data.space(settings.objective), shown_as)
-    secret = fingerprint(data.frame)
     masked = mask(
         data,
         partition,
@@ -248,7 +242,6 @@ def _masked(plan: Plan, settings: Settings) -> Release:
         intervals=settings.intervals,
         drop_suppressed=False,
         shuffle_seed=settings.seed if settings.order == "shuffle" else None,
-        secret=secret,
     )
     evidence = verify(masked, settings.policy, settings.schema)
     if not evidence.passed:
@@ -267,9 +260,11 @@ def _masked(plan: Plan, settings: Settings) -> Release:
         "order": settings.order,
         "options": dict(settings.options),
     }
-    told = manifest(data, settings.policy, evidence, measures, how, {}, secret)
+    told = published_half(data, settings.policy, evidence, measures, how)
     told["roles"] = {**dict.fromkeys(settings.ignored, "identifier"), **told["roles"]}
-    return Release(masked, settings.policy, evidence, measures, told, data, partition)
+    return Release(
+        masked, settings.policy, evidence, measures, told, secret_half(data, measures, how, {}), data, partition
+    )
 
 
 def _audited(releases: list[Earlier], settings: Settings, *, newest_only: bool) -> Audit:

@@ -1,0 +1,119 @@
+"""What a release tells about itself, and what stays with its owner.
+
+The *manifest* is published beside the masked table. Rule: everything in it is either decided before the data is looked at
+(version, policy, roles, how values are written) or a function of the masked table and of what was declared. Whoever has the
+masked table could have computed it, so it adds nothing to what that table says. In particular:
+
+- The evidence is computed by the verifier from the masked table alone.
+- Of the losses only those are told that follow from class sizes (`dm`, `avg`, `classes`, …), or from the height of published
+  values in declared taxonomies and the width of published intervals against the published range (`nil`, `distortion`,
+  `precision`), to two decimals. The others know the original: `sse` has the square of every hidden number in it (with all but
+  one of them known, the last is a root of it), `ncp` and `granularity` count values below a node of which the table shows only
+  the node, and the losses of algorithms that were not used describe classes that nobody sees.
+- The original is named by a commitment only: HMAC-SHA256 of its content under a random key that stays with the owner. Without
+  the key it is a random number; a plain digest would let anybody test guesses of the whole table, one unknown row at a time.
+- How many records were left out is not told; where some were, neither are the losses that count them.
+
+The *secret half* (`masked.csv.secret.json`, readable by its owner only) has the rest: the key, the seed and every setting, all
+losses and notes. With it and the original, `shoal verify --secret` makes the release again and compares it byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.measures.loss import Measures
+from shoal.microdata import Microdata
+from shoal.policy import Policy
+from shoal.transform import declared
+from shoal.verifier import Evidence
+from shoal.version import VERSION
+
+BY_SIZES = ("classes", "smallest_class", "largest_class", "suppressed", "dm", "avg", "changed")
+BY_HEIGHTS = ("nil", "distortion", "precision")
+SHOWN_SETTINGS = ("recode", "intervals", "order", "suppressed")
+
+
+def manifest_path(target: Path) -> Path:
+    """Where a release's manifest lies: masked.csv → masked.csv.manifest.json."""
+    return target.with_name(target.name + ".manifest.json")
+
+
+def secret_path(target: Path) -> Path:
+    """Where the owner's half lies: masked.csv → masked.csv.secret.json."""
+    return target.with_name(target.name + ".secret.json")
+
+
+def published_half(
+    data: Microdata, policy: Policy, evidence: Evidence, measures: Measures, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The manifest. No time, no raw value, no figure that the masked table does not give."""
+    return {
+        "shoal": VERSION,
+        "policy": policy.to_config(),
+        "settings": {key: settings[key] for key in SHOWN_SETTINGS if key in settings},
+        "transformations": {name: found for name, one in data.schema.attributes.items() if (found := declared(one))},
+        "roles": {name: attribute.role for name, attribute in data.schema.attributes.items()},
+        "measures": published_measures(measures, left_out=settings.get("suppressed") == "drop"),
+        "evidence": {**evidence.to_dict(), "violations": []},
+    }
+
+
+def published_measures(measures: Measures, *, left_out: bool = False) -> dict[str, Any]:
+    """The losses that anybody can compute from the masked table, by the rule of this page; `left_out`: some records were."""
+    told = measures.to_dict()
+    if left_out and measures.suppressed:
+        return {name: told[name] for name in ("classes", "smallest_class", "largest_class")}
+    return {
+        **{name: told[name] for name in BY_SIZES},
+        **{name: None if told[name] is None else round(told[name], 2) for name in BY_HEIGHTS},
+    }
+
+
+def secret_half(
+    data: Microdata, measures: Measures, settings: Mapping[str, Any], notes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the owner keeps; the key is added when the release is written."""
+    return {
+        "shoal": VERSION,
+        "settings": dict(settings),
+        "input_records": data.n + data.dropped,
+        "dropped_for_missing": data.dropped,
+        "measures": measures.to_dict(),
+        "notes": dict(notes),
+    }
+
+
+def commitment(frame: pl.DataFrame, key: bytes) -> str:
+    """Binds a release to the original without telling anything about it to whoever does not have the key."""
+    return hmac.new(key, fingerprint(frame), hashlib.sha256).hexdigest()
+
+
+def fingerprint(frame: pl.DataFrame) -> bytes:
+    """A digest of a table's content, the same whatever library or file it came from. Never published as it is."""
+    digest = hashlib.sha256()
+    for series in frame:
+        digest.update(f"{series.name}\x00{series.dtype}\x00{len(series)}\x00".encode())
+        digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
+        if series.dtype == pl.String:
+            lengths = series.str.len_bytes().fill_null(0).to_numpy()
+            digest.update(lengths.tobytes())
+            digest.update(_content(series.fill_null("")))
+        else:
+            digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
+    return digest.digest()
+
+
+def _content(texts: pl.Series) -> memoryview:
+    """The bytes of all texts, one after the other, without making a Python text of each."""
+    arrow = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, content = arrow.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
+    return memoryview(content if content is not None else b"")[ends[0] : ends[1]]
