@@ -106,8 +106,8 @@ class VerificationError(ShoalError):
 class Cancelled(ShoalError):  # noqa: N818 - no mistake of anybody's
     """The work was stopped before it was done; nothing was written.
 
-    `stage` is what was being done ("" by default), `share` how far it was (0.0 by default), `left` a sentence about what
-    is there now.
+    `stage` is what was being done ("" by default), `share` how far it was (0.0 by default), `left` a sentence about
+    what is there now ("Nothing was written." by default).
 
     >>> import shoal
     >>> progress = shoal.Progress()

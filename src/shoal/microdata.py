@@ -145,7 +145,17 @@ class Microdata:
         missing: Missing = "category",
         backend: str = "polars",
     ) -> Microdata:
-        """Encode a table whose columns have the types of the house already, as everything that `shoal.io` reads."""
+        """Encode a table whose columns have the types of the house already, as everything that `shoal.io` reads.
+
+        - `table`: a polars frame; `schema` and `missing` ("category" by default) as for `from_frame`.
+        - `backend`: the frame library that `native` leads back to; "polars" by default.
+
+        Returns the encoded table.
+
+        >>> import polars as pl, shoal
+        >>> shoal.Microdata.of_table(pl.DataFrame({"age": [21, 40]}), {"age": {"role": "quasi"}}).n
+        2
+        """
         resolved = read_schema(schema).resolve(table.columns)
         if not resolved.named("quasi"):
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')

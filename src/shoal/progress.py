@@ -64,8 +64,9 @@ class Progress:
     >>> import shoal
     >>> progress = shoal.Progress.of(lambda share: print(f"{share:.0%}"))
     >>> with progress.stage("counting", weight=0.5) as part:
-    ...     part(1.0)
+    ...     sum(part.each([1, 2, 3])), len(list(part.slices(1_000, cost=1)))
     0%
+    (6, 1)
     >>> progress.seal()
     >>> progress.cancel()
     False
@@ -137,13 +138,17 @@ class Progress:
         part._advance(1.0)
 
     def each(self, items: Sequence[Job]) -> Iterator[Job]:
-        """The items one after the other; tells the share in between."""
+        """The `items` one after the other; tells the share in between. Returns an iterator."""
         for done, item in enumerate(items):
             self(done / len(items))
             yield item
 
     def slices(self, items: int, cost: int) -> Iterator[slice]:
-        """Stretches of so many items, each of about SLICE steps where an item costs so many; tells the share in between."""
+        """Stretches of so many `items`, each of about SLICE steps where an item has the `cost` of so many; tells the
+        share in between.
+
+        Returns an iterator of slices.
+        """
         step = max(1, SLICE // max(1, cost))
         for begin in range(0, items, step):
             self(begin / items)
