@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from shoal.errors import ConfigError, InputError
-from shoal.policy import Policy, json_schema
+from shoal.policy import Policy
 from shoal.schema import Attribute, Config, Configuration, parse_config, read_config, read_schema, write_config
 from shoal.taxonomy import Taxonomy
 
@@ -263,8 +261,3 @@ def test_policies_are_checked(section: dict[str, object], message: str) -> None:
 def test_policy_survives_its_configuration() -> None:
     policy = Policy.from_config({"k": 5, "p_sensitive": [{"p": 3, "attribute": "a"}, {"p": 2, "attribute": "b"}]})
     assert Policy.from_config(policy.to_config()) == policy
-
-
-def test_the_shipped_json_schema_is_current() -> None:
-    shipped = json.loads((files("shoal") / "shoal.schema.json").read_text(encoding="utf-8"))
-    assert shipped == json_schema(), "run make docs to write it again"

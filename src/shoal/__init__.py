@@ -1,6 +1,7 @@
 """Shoal turns a table about people into a table that can be published.
 
-The public names are loaded when they are first used, so that `import shoal` costs nothing.
+The public names are loaded when they are first used, so that `import shoal` costs nothing. Models are found in their folder;
+a built package carries a stub with all names, for editors (`setup.py`).
 """
 
 from __future__ import annotations
@@ -11,68 +12,47 @@ from typing import TYPE_CHECKING, Any
 from shoal import version as _version
 
 if TYPE_CHECKING:
-    from shoal.errors import (
-        Cancelled,
-        ConfigError,
-        InfeasibleError,
-        InputError,
-        InternalError,
-        ShoalError,
-        UnsupportedError,
-        VerificationError,
-    )
-    from shoal.evolve.store.store import Store
-    from shoal.measures.masked import measure_masked
-    from shoal.measures.releases import attack_releases
-    from shoal.microdata import Microdata, read
-    from shoal.models.alpha_k import AlphaK
-    from shoal.models.extended_p_sensitive import ExtendedPSensitive
-    from shoal.models.k_anonymity import KAnonymity
-    from shoal.models.k_e import KE
-    from shoal.models.kpqr import KPQR
-    from shoal.models.l_diversity import LDiversity
-    from shoal.models.p_alpha_sensitive import PAlphaSensitive
-    from shoal.models.p_plus_sensitive import PPlusSensitive
-    from shoal.models.p_sensitive import PSensitive
-    from shoal.models.personalized import Personalized
-    from shoal.models.t_closeness import TCloseness
-    from shoal.partition import Partition
-    from shoal.policy import Policy
-    from shoal.progress import Progress
-    from shoal.release import Release
-    from shoal.road import anonymize
-    from shoal.schema import Attribute, Schema
-    from shoal.taxonomy import Taxonomy
-    from shoal.verifier import audit, verify
+    from shoal.errors import Cancelled as Cancelled
+    from shoal.errors import ConfigError as ConfigError
+    from shoal.errors import InfeasibleError as InfeasibleError
+    from shoal.errors import InputError as InputError
+    from shoal.errors import InternalError as InternalError
+    from shoal.errors import ShoalError as ShoalError
+    from shoal.errors import UnsupportedError as UnsupportedError
+    from shoal.errors import VerificationError as VerificationError
+    from shoal.evolve.store.store import Store as Store
+    from shoal.measures.masked import measure_masked as measure_masked
+    from shoal.measures.releases import attack_releases as attack_releases
+    from shoal.microdata import Microdata as Microdata
+    from shoal.microdata import read as read
+    from shoal.partition import Partition as Partition
+    from shoal.policy import Policy as Policy
+    from shoal.progress import Progress as Progress
+    from shoal.release import Release as Release
+    from shoal.road import anonymize as anonymize
+    from shoal.schema import Attribute as Attribute
+    from shoal.schema import Schema as Schema
+    from shoal.taxonomy import Taxonomy as Taxonomy
+    from shoal.verifier import audit as audit
+    from shoal.verifier import verify as verify
 
 __version__ = _version.VERSION
 
 _HOME = {
-    "AlphaK": "models.alpha_k",
     "Attribute": "schema",
     "Cancelled": "errors",
     "ConfigError": "errors",
-    "ExtendedPSensitive": "models.extended_p_sensitive",
     "InfeasibleError": "errors",
     "InputError": "errors",
     "InternalError": "errors",
-    "KAnonymity": "models.k_anonymity",
-    "KE": "models.k_e",
-    "KPQR": "models.kpqr",
-    "LDiversity": "models.l_diversity",
     "Microdata": "microdata",
-    "PAlphaSensitive": "models.p_alpha_sensitive",
-    "PPlusSensitive": "models.p_plus_sensitive",
-    "PSensitive": "models.p_sensitive",
     "Partition": "partition",
-    "Personalized": "models.personalized",
     "Policy": "policy",
     "Progress": "progress",
     "Release": "release",
     "Schema": "schema",
     "ShoalError": "errors",
     "Store": "evolve.store.store",
-    "TCloseness": "models.t_closeness",
     "Taxonomy": "taxonomy",
     "UnsupportedError": "errors",
     "VerificationError": "errors",
@@ -85,50 +65,23 @@ _HOME = {
 }
 
 
+def _models() -> dict[str, Any]:
+    """The models by the names of their classes; whatever is a file in `src/shoal/models` is here."""
+    from shoal.models import MODELS
+
+    return {model.__name__: model for model in MODELS.values()}
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'shoal' has no attribute '{name}'")
-    return getattr(import_module(f"shoal.{_HOME[name]}"), name)
+    if name == "__all__":
+        return sorted(["__version__", *_HOME, *_models()])
+    if name in _HOME:
+        return getattr(import_module(f"shoal.{_HOME[name]}"), name)
+    # Nothing but classes is looked for among the models, so that a wrong name costs no imports.
+    if name[:1].isupper() and name in (models := _models()):
+        return models[name]
+    raise AttributeError(f"module 'shoal' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
-
-
-__all__ = [
-    "KE",
-    "KPQR",
-    "AlphaK",
-    "Attribute",
-    "Cancelled",
-    "ConfigError",
-    "ExtendedPSensitive",
-    "InfeasibleError",
-    "InputError",
-    "InternalError",
-    "KAnonymity",
-    "LDiversity",
-    "Microdata",
-    "PAlphaSensitive",
-    "PPlusSensitive",
-    "PSensitive",
-    "Partition",
-    "Personalized",
-    "Policy",
-    "Progress",
-    "Release",
-    "Schema",
-    "ShoalError",
-    "Store",
-    "TCloseness",
-    "Taxonomy",
-    "UnsupportedError",
-    "VerificationError",
-    "__version__",
-    "anonymize",
-    "attack_releases",
-    "audit",
-    "measure_masked",
-    "read",
-    "verify",
-]
+    return sorted({*globals(), *_HOME, *_models()})

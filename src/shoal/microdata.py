@@ -30,10 +30,10 @@ from shoal.columns import (
 )
 from shoal.errors import ConfigError, InputError
 from shoal.io.frames import from_polars, to_polars
-from shoal.policy import Policy, Rules
+from shoal.models import Sensitive
+from shoal.policy import Policy, Rules, labelled
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
-from shoal.taxonomy import Taxonomy
 from shoal.taxonomy_build import number_label
 from shoal.transform import transformed
 
@@ -45,21 +45,6 @@ ROOM, SMALL = 2, 1 << 20
 THREADS = 4
 # Records whose codes are laid side by side at a time, in the cache.
 PIECE = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitive:
-    """A sensitive attribute: one code per record, -1 for missing."""
-
-    name: str
-    codes: NDArray[np.int32]
-    labels: tuple[str, ...]
-    numbers: NDArray[np.float64] | None = None
-    ordered: bool = False
-    taxonomy: Taxonomy | None = None
-    protect: tuple[str, ...] = ()
-    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    guards: NDArray[np.object_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +193,7 @@ class Microdata:
 
         Returns the rules that algorithms ask about classes: deficits, bounds on the number of classes, feasibility.
         """
-        return policy.bind(with_guards(self.sensitive, policy, self.frame), self.n)
+        return policy.bind(labelled(self.sensitive, policy, self.frame), self.n)
 
     @cached_property
     def points(self) -> Points:
@@ -226,33 +211,9 @@ class Microdata:
             self.schema,
             np.ascontiguousarray(self.codes[records]),
             self.domains,
-            tuple(
-                Sensitive(
-                    c.name,
-                    np.ascontiguousarray(c.codes[records]),
-                    c.labels,
-                    c.numbers,
-                    c.ordered,
-                    c.taxonomy,
-                    c.protect,
-                    c.categories,
-                    c.guards[records] if c.guards is not None else None,
-                )
-                for c in self.sensitive
-            ),
+            tuple(column.take(records) for column in self.sensitive),
             self.backend,
         )
-
-
-def with_guards(columns: tuple[Sensitive, ...], policy: Policy, frame: pl.DataFrame) -> tuple[Sensitive, ...]:
-    """Give sensitive attributes the guarding nodes of a personalized model that names a column for them."""
-    for model in policy.models:
-        guard = getattr(model, "guard", None)
-        if isinstance(guard, str) and guard in frame.columns:
-            labels = np.array(frame[guard].cast(pl.String).to_list(), dtype=object)
-            wanted = getattr(model, "attribute", None)
-            columns = tuple(replace(c, guards=labels) if wanted in (None, c.name) else c for c in columns)
-    return columns
 
 
 def read(path: str | Path, schema: Any, *, missing: Missing = "category", **options: Any) -> Microdata:

@@ -10,19 +10,25 @@ k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
-from shoal.models import MODELS, Column, CompiledKind, Model, Rule, View
+from shoal.models import MODELS, Form, Kind, Model, Rule, Sensitive
+from shoal.models.forms import Distinct
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Held = TypeVar("Held", bound=Sensitive)
 Floats = NDArray[np.float64]
 
 # Histograms are classes × values; larger ones are counted in pieces of about this many cells.
@@ -81,7 +87,15 @@ class Policy:
             key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in section.items()
         }
 
-    def bind(self, columns: Sequence[Column], n: int) -> Rules:
+    def beside(self, attributes: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The columns whose labels models want beside each sensitive attribute (guards of personalized privacy)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in attributes:
+            wanted = [m.beside for m in self.models if getattr(m, "attribute", None) in (None, name)]
+            found[name] = tuple(dict.fromkeys(column for column in wanted if column is not None))
+        return {name: columns for name, columns in found.items() if columns}
+
+    def bind(self, columns: Sequence[Sensitive], n: int) -> Rules:
         """The policy's rules on a table with these sensitive attributes (`columns`) and `n` records.
 
         Returns what algorithms ask. A model without an attribute is bound to every sensitive one. `Microdata.rules` is
@@ -102,7 +116,12 @@ class Policy:
                 raise ConfigError(f'{model.name} needs a sensitive attribute; give a column the role "sensitive".')
             else:
                 rules.extend(model.bind(column, n) for column in columns)
-        return Rules(self, tuple(rules), n)
+        seen: dict[tuple[Any, ...], Seen] = {}
+        for rule in rules:
+            if rule.view is not None and rule.view.key not in seen:
+                codes = rule.view.of_records(by_name[str(rule.attribute)])
+                seen[rule.view.key] = Seen(rule.view.key, codes, rule.view.width)
+        return Rules(self, tuple(rules), seen, n)
 
     def __str__(self) -> str:
         targets = [getattr(model, "attribute", None) for model in self.models]
@@ -132,10 +151,26 @@ class Stats:
     counts: tuple[Ints, ...]
 
 
-class FlatRules(NamedTuple):
-    """All rules of a policy for compiled loops; rule i has ints[int_start[i]:int_start[i+1]] and likewise floats.
+class Seen(NamedTuple):
+    """What is counted of every record under one view: its code, -1 for none."""
 
-    `others` is how many rules are about more than sizes and distinct values. Without any it is None, a type of its own: loops
+    key: tuple[Any, ...]
+    codes: Codes
+    width: int
+
+
+class Entry(NamedTuple):
+    """One form of a policy: the rule and the view it belongs to (-1: the size alone), by their place."""
+
+    rule: int
+    view: int
+    form: Form
+
+
+class FlatRules(NamedTuple):
+    """All forms of a policy for compiled loops; form i has ints[int_start[i]:int_start[i+1]] and likewise floats.
+
+    `others` is how many forms are about more than sizes and distinct values. Without any it is None, a type of its own: loops
     compiled for such a policy, as most are, need not wait for the code of kinds that it does not have.
     """
 
@@ -152,15 +187,13 @@ class FlatRules(NamedTuple):
 class Rules:
     """A policy bound to one table: what algorithms ask about classes."""
 
-    def __init__(self, policy: Policy, rules: tuple[Rule, ...], n: int) -> None:
+    def __init__(self, policy: Policy, rules: tuple[Rule, ...], seen: Mapping[tuple[Any, ...], Seen], n: int) -> None:
         self.policy, self.rules, self.n = policy, rules, n
-        views: dict[tuple[Any, ...], View] = {}
-        for rule in rules:
-            if rule.view is not None:
-                views.setdefault(rule.view.key, rule.view)
-        self.views = tuple(views.values())
-        position = {key: i for i, key in enumerate(views)}
-        self._view_of = [position[rule.view.key] if rule.view is not None else -1 for rule in rules]
+        keys = dict.fromkeys(rule.view.key for rule in rules if rule.view is not None)
+        self.views = tuple(seen[key] for key in keys)
+        position = {key: i for i, key in enumerate(keys)}
+        self.view_of = [position[rule.view.key] if rule.view is not None else -1 for rule in rules]
+        """The view of each rule, by its place; -1 for none."""
 
     @cached_property
     def superset_closed(self) -> bool:
@@ -200,12 +233,18 @@ class Rules:
         What a rule took from the table when it was bound (a distribution, which values are rare, a variance) stays; what
         it counts (codes, records, bounds on the number of classes) is that of the records.
         """
-        views = {view.key: View(view.key, view.codes[records], view.width) for view in self.views}
+        seen = {view.key: view._replace(codes=view.codes[records]) for view in self.views}
         rules = [copy(rule) for rule in self.rules]
         for rule in rules:
             rule.n = len(records)
-            rule.view = views[rule.view.key] if rule.view is not None else None
-        return Rules(self.policy, tuple(rules), len(records))
+            if rule.view is not None:
+                codes = seen[rule.view.key].codes
+                rule.table_counts = np.bincount(codes[codes >= 0], minlength=rule.view.width).astype(np.int64)
+        return Rules(self.policy, tuple(rules), seen, len(records))
+
+    def only(self, rules: Iterable[Rule]) -> Rules:
+        """Some of the rules."""
+        return Rules(self.policy, tuple(rules), {view.key: view for view in self.views}, self.n)
 
     def stats(self, labels: NDArray[Any], classes: int) -> Stats:
         """Sizes and histograms of all classes of a labelling; label -1 is nobody's."""
@@ -228,7 +267,7 @@ class Rules:
     def counts_by_rule(self, stats: Stats) -> list[Ints]:
         """The histogram matrix each rule looks at."""
         empty = np.zeros((len(stats.sizes), 0), dtype=np.int64)
-        return [stats.counts[view] if view >= 0 else empty for view in self._view_of]
+        return [stats.counts[view] if view >= 0 else empty for view in self.view_of]
 
     def deficit(self, stats: Stats) -> Floats:
         """Total deficit per class."""
@@ -265,40 +304,70 @@ class Rules:
             return np.zeros((self.n, 0), dtype=np.int32)
         return np.ascontiguousarray(np.stack([view.codes for view in self.views], axis=1), dtype=np.int32)
 
-    def flat(self) -> FlatRules | None:
-        """The rules for compiled loops; None when some rule has no compiled form."""
-        forms = [rule.compiled() for rule in self.rules]
-        if any(form is None for form in forms):
+    @cached_property
+    def entries(self) -> tuple[Entry, ...] | None:
+        """The forms of all rules, rule by rule; None when some rule has none."""
+        forms = [rule.forms() for rule in self.rules]
+        if any(found is None for found in forms):
             return None
-        known = [form for form in forms if form is not None]
+        places = zip(forms, self.view_of, strict=True)
+        return tuple(
+            Entry(i, -1 if form.kind == Kind.SIZE else view, form)
+            for i, (found, view) in enumerate(places)
+            for form in found or ()
+        )
+
+    @cached_property
+    def distinct(self) -> dict[int, int]:
+        """The rules that ask for distinct values and nothing else, with how many."""
+        alone = [(i, rule.forms() or ()) for i, rule in enumerate(self.rules)]
+        return {i: forms[0].p for i, forms in alone if len(forms) == 1 and isinstance(forms[0], Distinct)}
+
+    def flat(self, entries: Sequence[Entry] | None = None) -> FlatRules | None:
+        """The rules, or some of their forms, for compiled loops; None when some rule has no form."""
+        entries = self.entries if entries is None else entries
+        if entries is None:
+            return None
         widths = np.array([view.width for view in self.views], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        others = sum(form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in known)
+        ints = [np.asarray(entry.form.ints(), dtype=np.int64) for entry in entries]
+        floats = [np.asarray(entry.form.floats(), dtype=np.float64) for entry in entries]
+        others = sum(entry.form.kind not in (Kind.SIZE, Kind.DISTINCT) for entry in entries)
         return FlatRules(
-            kind=np.array([int(form.kind) for form in known], dtype=np.int64),
-            offset=np.array([offsets[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
-            width=np.array([widths[v] if v >= 0 else 0 for v in self._view_of], dtype=np.int64),
-            int_start=np.concatenate([[0], np.cumsum([len(form.ints) for form in known])]).astype(np.int64),
-            ints=np.array([x for form in known for x in form.ints], dtype=np.int64),
-            float_start=np.concatenate([[0], np.cumsum([len(form.floats) for form in known])]).astype(np.int64),
-            floats=np.array([x for form in known for x in form.floats], dtype=np.float64),
+            kind=np.array([int(entry.form.kind) for entry in entries], dtype=np.int64),
+            offset=np.array([offsets[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
+            width=np.array([widths[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
+            int_start=np.concatenate([[0], np.cumsum([len(part) for part in ints])]).astype(np.int64),
+            ints=np.concatenate([*ints, np.zeros(0, dtype=np.int64)]),
+            float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
+            floats=np.concatenate([*floats, np.zeros(0)]),
             others=others or None,
         )
 
 
+def labelled(columns: Sequence[Held], policy: Policy, frame: pl.DataFrame) -> list[Held]:
+    """The columns with the labels that the policy's models want beside them, as far as the table has them."""
+    wanted = policy.beside(column.name for column in columns)
+    names = dict.fromkeys(name for beside in wanted.values() for name in beside if name in frame.columns)
+    labels = {name: np.array(frame[name].cast(str).to_list(), dtype=object) for name in names}
+    return [
+        replace(column, beside={name: labels[name] for name in wanted.get(column.name, ()) if name in labels})
+        for column in columns
+    ]
+
+
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of `shoal.toml` for editors; `shoal/shoal.schema.json` is this, written down."""
+    """The JSON Schema of `shoal.toml`, for editors: `shoal schema` writes it down."""
     from shoal.schema import Config
 
     schema = Config.model_json_schema(schema_generator=_generator())
     schema["title"] = "shoal.toml"
-    models: dict[str, Any] = {"k": {"type": "integer", "minimum": 1, "description": "k-anonymity"}}
+    k = MODELS["k_anonymity"]
+    models: dict[str, Any] = {"k": {**k.schema()["properties"]["k"], "description": k.summary()}}
     for name, model in MODELS.items():
         if name != "k_anonymity":
-            keys: dict[str, Any] = {key: {} for key in (field.name for field in fields(model))}
-            table = {"type": "object", "properties": keys, "additionalProperties": False}
-            summary = (model.__doc__ or "").strip().splitlines()[0]
-            models[name] = {"anyOf": [table, {"type": "array", "items": table}], "description": summary}
+            table = model.schema()
+            models[name] = {"anyOf": [table, {"type": "array", "items": table}], "description": model.summary()}
     schema["properties"]["policy"] = {"type": "object", "properties": models, "additionalProperties": False}
     return schema
 

@@ -24,7 +24,7 @@ from shoal.columns import EXACT_INTEGER
 from shoal.errors import InputError
 from shoal.io.frames import apply_missing, to_polars
 from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, shows, words_of
-from shoal.models.p_sensitive import max_classes
+from shoal.models.conditions import max_classes
 from shoal.schema import Kind, Role
 
 K, P = 5, 3
@@ -463,7 +463,7 @@ def _diversity(facts: _Facts, k: int) -> Diversity:
     records, name = len(facts.series), facts.series.name
     classes = 0
     for p in range(min(P, k), 1, -1):
-        classes = max_classes(facts.counts, records, p)
+        classes = max_classes(facts.counts, p)
         if classes * SLACK * k >= records:
             return Diversity(name, p, f"Its values allow up to {classes:,} classes with {p} different ones each.")
     why = f"p = 2 would leave no more than {classes:,} of them" if classes else "its values do not differ"

@@ -20,10 +20,10 @@ from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
 from shoal.manifest import published_half, secret_half
 from shoal.measures.loss import measure
-from shoal.microdata import Microdata, encode_sensitive, with_guards
+from shoal.microdata import Microdata, encode_sensitive
 from shoal.models import Model
 from shoal.partition import Partition
-from shoal.policy import Policy, Rules
+from shoal.policy import Policy, Rules, labelled
 from shoal.progress import Progress, Told
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
@@ -178,7 +178,7 @@ def require_kept(data: Microdata, partition: Partition, policy: Policy, how: Rec
         return
     frame = data.frame[kept]
     columns = tuple(encode_sensitive(frame, name, data.schema) for name in data.schema.named("sensitive"))
-    rules = policy.bind(with_guards(columns, policy, frame), len(kept))
+    rules = policy.bind(labelled(columns, policy, frame), len(kept))
     if (rules.deficits(partition.labels[kept], partition.classes) > 0).any():
         raise UnsupportedError(
             "Without the suppressed records the table is another one, and the policy does not hold in it; publish them "

@@ -16,7 +16,8 @@ from shoal.errors import ConfigError, InfeasibleError, InternalError, Unsupporte
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.models.alpha_k import AlphaK
-from shoal.models.base import Model, Rule, own_values, require_column
+from shoal.models.base import Model, Rule, require_column
+from shoal.models.column import own_values
 from shoal.models.k_anonymity import KAnonymity
 from shoal.models.kpqr import KPQR
 from shoal.models.l_diversity import LDiversity
@@ -168,7 +169,7 @@ def test_rules_without_a_compiled_form(algorithm: str, model: Model, monkeypatch
     data = random_table(8, 60)
     rules = bound(data, KAnonymity(4), model)
     compiled = run(algorithm, data, rules)
-    monkeypatch.setattr(Rules, "flat", lambda self: None)
+    monkeypatch.setattr(Rules, "entries", None)
     assert classes(run(algorithm, data, rules)) == classes(compiled)
 
 
@@ -238,7 +239,7 @@ class AtMost(Model):
 
     def bind(self, column: Any, n: int) -> Rule:
         column = require_column(self, column)
-        return AtMostRule(self, column.name, own_values(column), n)
+        return AtMostRule(self, column, own_values(column), n)
 
 
 class AtMostRule(Rule):

@@ -494,7 +494,7 @@ def test_releases_are_verified(name: str, recode: Any) -> None:
 def test_rules_that_only_python_can_evaluate_are_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_table(9, 80, missing=0.0)
     rules = data.rules(Policy((KAnonymity(2), PSensitive(3))))
-    monkeypatch.setattr(type(rules.rules[1]), "compiled", lambda rule: None)
+    monkeypatch.setattr(type(rules.rules[1]), "forms", lambda rule: None)
     for name in ALGORITHMS:
         found = run(name, data, rules)
         assert not (rules.deficits(found.labels, found.classes) > 0).any()

@@ -20,6 +20,7 @@ from shoal.kernels.peel import FILL, REMOVE, WHOLE, choose, find_points
 from shoal.kernels.space import flatten
 from shoal.microdata import Microdata
 from shoal.models import MODELS
+from shoal.models.forms import Shares
 from shoal.policy import Policy, Rules
 from shoal.progress import Progress
 
@@ -36,7 +37,7 @@ def one_column(values: list[str]) -> Microdata:
 def wanted_for(values: list[str], model: shoal.TCloseness, slack: float = 1.0, smallest: int = 1):
     data = one_column(values)
     rules = data.rules(Policy((model,)))
-    return data, module._wanted(rules, rules.flat(), slack, smallest)
+    return data, module._wanted(rules, slack, smallest)
 
 
 TABLES = ["aaaaabbbbcccdde", "aaabbbccc", "aabbccddeeff", "aaaaaaaabbcd", "aaaaabbbbb"]
@@ -105,7 +106,7 @@ def test_removal_step_by_step_is_good_and_near_the_largest() -> None:
     schema = {"place": {"role": "quasi"}, "x": {"role": "sensitive"}, "y": {"role": "sensitive"}}
     data = Microdata.from_frame(frame, schema)
     rules = data.rules(shoal.KAnonymity(2) & shoal.TCloseness(0.2, distance="equal"))
-    wanted = module._wanted(rules, rules.flat(), 1.0, 2)
+    wanted = module._wanted(rules, 1.0, 2)
     assert wanted.mode == REMOVE and wanted.cells.shape == (6, 2)
     members = [np.flatnonzero((rules.codes() == (cells - [0, 2])).all(axis=1)) for cells in wanted.cells]
 
@@ -127,17 +128,32 @@ def test_removal_step_by_step_is_good_and_near_the_largest() -> None:
 
 def test_limits_move_towards_the_table() -> None:
     table = list("aaaabbbccd")
-    for model, before, after in [
-        (shoal.TCloseness(0.3, distance="equal"), 0.3, 0.15),
-        (MODELS["alpha_k"](0.6), 0.6, 0.5),
-        (MODELS["l_diversity"](2, variant="recursive", c=2.0), 2.0, (2.0 + 4 / 6) / 2),
-        (MODELS["l_diversity"](2.0, variant="entropy"), np.log(2), (np.log(2) + naive.entropy([4, 3, 2, 1])) / 2),
+    for model, limit, before, after in [
+        (shoal.TCloseness(0.3, distance="equal"), "t", 0.3, 0.15),
+        (MODELS["alpha_k"](0.6), "upper", [0.6] * 4, [0.5] * 4),
+        (MODELS["l_diversity"](2, variant="recursive", c=2.0), "c", 2.0, (2.0 + 4 / 6) / 2),
+        (
+            MODELS["l_diversity"](2.0, variant="entropy"),
+            "least",
+            np.log(2),
+            (np.log(2) + naive.entropy([4, 3, 2, 1])) / 2,
+        ),
     ]:
         data = one_column(table)
         rules = data.rules(Policy((model,)))
-        assert rules.flat().floats[0] == pytest.approx(before)
-        assert module._stricter(rules, rules.flat(), 0.5).floats[0] == pytest.approx(after)
-        assert module._stricter(rules, rules.flat(), 1.0).floats[0] == pytest.approx(before)
+        (entry,) = rules.entries
+        assert getattr(entry.form, limit) == pytest.approx(before)
+        assert getattr(module._nearer(rules, entry, 0.5).form, limit) == pytest.approx(after)
+        assert getattr(module._nearer(rules, entry, 1.0).form, limit) == pytest.approx(before)
+
+
+def test_bounds_of_each_value_move_towards_its_own_share() -> None:
+    table, n = np.array([6, 3, 1]), 10
+    form = Shares(np.array([0.3, 0.1, 0.0]), np.array([0.8, 0.5, np.inf]))
+    halfway = form.nearer(table, n, 0.5)
+    assert halfway.lower == pytest.approx([0.45, 0.2, 0.0])
+    assert halfway.upper == pytest.approx([0.7, 0.4, np.inf])
+    assert form.like_table and not Shares.at_most(np.array([0.5, 0.5, np.inf])).like_table
 
 
 def suited(model: shoal.Model) -> Policy:
@@ -151,7 +167,7 @@ def suited(model: shoal.Model) -> Policy:
 def test_cells_are_those_of_the_lattice_by_rising_loss(seed: int) -> None:
     data = random_table(seed, 40)
     rules = data.rules(Policy((shoal.KAnonymity(3),)))
-    wanted, space = module._wanted(rules, rules.flat(), 1.0, None), data.space("ncp")
+    wanted, space = module._wanted(rules, 1.0, None), data.space("ncp")
     assert wanted.mode == WHOLE and wanted.smallest == 3
     points = data.points
     live = module._bits(np.zeros(len(points.codes), dtype=np.int32), 1)[0]
@@ -279,6 +295,6 @@ def test_options_out_of_range_are_refused(options: dict[str, object]) -> None:
 def test_a_rule_without_compiled_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = table(0)
     rules = data.rules(Policy((shoal.KAnonymity(3),)))
-    monkeypatch.setattr(type(rules.rules[0]), "compiled", lambda self: None)
+    monkeypatch.setattr(type(rules.rules[0]), "forms", lambda self: None)
     with pytest.raises(UnsupportedError, match="mondrian"):
         run("peel", data, rules)

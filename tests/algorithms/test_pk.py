@@ -14,15 +14,16 @@ from tests.reference.k_member import Table
 from tests.tables import adult, random_table, rt7
 
 from shoal.algorithms import run
-from shoal.algorithms.enhanced_pk import max_clusters, number_of_classes
+from shoal.algorithms.enhanced_pk import number_of_classes
 from shoal.errors import ConfigError
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.models.base import Model
+from shoal.models.conditions import condition_2
 from shoal.models.extended_p_sensitive import ExtendedPSensitive
 from shoal.models.k_anonymity import KAnonymity
 from shoal.models.l_diversity import LDiversity
-from shoal.models.p_sensitive import PSensitive, max_classes
+from shoal.models.p_sensitive import PSensitive
 from shoal.models.t_closeness import TCloseness
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules
@@ -57,7 +58,7 @@ def spelled(frequencies: Sequence[int]) -> list[str]:
 
 @pytest.mark.parametrize(("p", "expected"), [(2, (6, 2)), (3, (3, 2)), (4, (2, 1))])
 def test_g19_condition_2(p: int, expected: tuple[int, int]) -> None:
-    assert max_clusters(np.array([5, 3, 2, 2]), p) == expected == naive.max_clusters([5, 3, 2, 2], p)
+    assert condition_2(np.array([5, 3, 2, 2]), p) == expected == naive.max_clusters([5, 3, 2, 2], p)
 
 
 def test_both_forms_of_condition_2_agree() -> None:
@@ -65,7 +66,8 @@ def test_both_forms_of_condition_2_agree() -> None:
     for _ in range(2000):
         sizes = np.sort(random.integers(1, 12, random.integers(1, 9)))[::-1]
         p = int(random.integers(1, len(sizes) + 1))
-        assert max_clusters(sizes, p)[0] == max_classes(sizes, int(sizes.sum()), p)
+        assert condition_2(sizes, p) == naive.max_clusters(sizes.tolist(), p)
+        assert condition_2(sizes, p)[0] == naive.most_classes(sizes.tolist(), p)
 
 
 def test_g17_only_one_class_can_exist() -> None:
@@ -89,8 +91,8 @@ def test_g20_repaired_split() -> None:
 
 def test_g21_the_smaller_own_i_value_decides() -> None:
     data = secrets_table({"one": spelled([2, 1, 1, 1, 1]), "two": spelled([3, 2, 1])})
-    assert max_clusters(np.array([2, 1, 1, 1, 1]), 2) == (3, 2)
-    assert max_clusters(np.array([3, 2, 1]), 2) == (3, 1)
+    assert condition_2(np.array([2, 1, 1, 1, 1]), 2) == (3, 2)
+    assert condition_2(np.array([3, 2, 1]), 2) == (3, 1)
     assert run("enhanced_pk", data, bound(data, KAnonymity(2), PSensitive(2))).notes["hardest"] == "two"
 
 

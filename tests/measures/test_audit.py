@@ -79,10 +79,10 @@ def test_no_piece_is_larger_than_the_limit() -> None:
     masked = pl.DataFrame({"g": [f"c{i // 2}" for i in range(n)], "pay": np.arange(n) * 1.5})
     schema = read_schema({"g": {"role": "quasi"}, "pay": {"role": "sensitive"}})
     column = audited_column(masked, "pay", schema)
-    view = LDiversity(2).bind(column, n).view
+    rule = LDiversity(2).bind(column, n)
     sizes = np.full(n // 2, 2)
     labels = np.repeat(np.arange(n // 2), 2)
-    cells = [counts.size for _, counts in judging._pieces(view, labels, sizes)]
+    cells = [counts.size for _, counts in judging._pieces(rule, labels, sizes, [column])]
     assert max(cells) <= judging.CELLS < sum(cells)
     found = verify(masked, Policy((LDiversity(2),)), schema)
     assert found.passed and found.checks[0].strongest == 2

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tests.reference.models import About
 
+from shoal.models import Sensitive
 from shoal.taxonomy import Taxonomy
 
 VALUES = ("10", "20", "30", "40", "50", "60")
@@ -21,33 +21,19 @@ PARENTS = {
 CATEGORIES = (("secret", ("10", "20")), ("delicate", ("30", "40")), ("plain", ("50", "60")))
 
 
-@dataclass(frozen=True)
-class StandIn:
-    """What models ask of a column."""
-
-    codes: Any
-    labels: tuple[str, ...]
-    name: str = "illness"
-    numbers: Any = None
-    ordered: bool = False
-    taxonomy: Taxonomy | None = None
-    protect: tuple[str, ...] = ()
-    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    guards: Any = None
-
-
-def column(values: Sequence[str | None], labels: Sequence[str] | None = None, **more: Any) -> StandIn:
+def column(values: Sequence[str | None], labels: Sequence[str] | None = None, **more: Any) -> Sensitive:
     """The column of these values; a taxonomy may be given as a mapping child → parent."""
     domain = tuple(sorted({value for value in values if value is not None}) if labels is None else labels)
     codes = np.array([-1 if value is None else domain.index(value) for value in values], dtype=np.int32)
     if isinstance(more.get("taxonomy"), Mapping):
         more["taxonomy"] = Taxonomy.from_parents(more["taxonomy"])
-    return StandIn(codes, domain, **more)
+    return Sensitive(**{"name": "illness", "codes": codes, "labels": domain, **more})
 
 
-def rich(codes: Sequence[int], **more: Any) -> StandIn:
+def rich(codes: Sequence[int], **more: Any) -> Sensitive:
     """A column that every model's examples bind to."""
-    return StandIn(
+    return Sensitive(
+        more.pop("name", "illness"),
         np.asarray(codes, dtype=np.int32),
         VALUES,
         numbers=NUMBERS,

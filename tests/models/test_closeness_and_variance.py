@@ -155,7 +155,7 @@ def test_guards_of_records_equal_the_naive_twin():
             None if value is None or rng.random() < 0.5 else str(rng.choice(twins.path(RICH, value)[:-1]))
             for value in table
         ]
-        attribute = column(table, VALUES, taxonomy=PARENTS, guards=np.array(guards, dtype=object))
+        attribute = column(table, VALUES, taxonomy=PARENTS, beside={"wish": np.array(guards, dtype=object)})
         rules = Policy((Personalized(0.5, guard="wish"),)).bind([attribute], 20)
         flat = rules.flat()
         members = np.sort(rng.choice(20, size=int(rng.integers(1, 9)), replace=False))

@@ -48,7 +48,7 @@ def satisfies(model: Model, members, table, **more) -> bool:
 def attribute_codes(rule, attribute, members):
     """Codes of the class's values in the rule's view, looked up in the table."""
     position = [int(np.flatnonzero(attribute.codes == attribute.labels.index(value))[0]) for value in members]
-    return rule.view.codes[position]
+    return rule.view.of_records(attribute)[position]
 
 
 def distances(table, classes, distance, **more):
@@ -318,7 +318,7 @@ def test_guarding_nodes():
     """A guard "stomach" gives 1/2 and "flu" 1/4."""
     members = ["flu", "gastritis", "gastric ulcer", "pneumonia"]
     for guards, breach in ((["", "stomach", None, ""], 0.5), (["flu", "", "", ""], 0.25)):
-        attribute = column(members, taxonomy=LUNGS, guards=np.array(guards, dtype=object))
+        attribute = column(members, taxonomy=LUNGS, beside={"wish": np.array(guards, dtype=object)})
         rules = Policy((Personalized(breach, guard="wish"),)).bind([attribute], 4)
         assert rules.ok(np.arange(4))
         stats = rules.stats_of(np.arange(4))

@@ -42,6 +42,14 @@ class Secrets:
         return total
 
 
+def most_classes(frequencies: Sequence[int], p: int) -> int:
+    """Condition 2 in its other form: the largest m for which the values give m·p records, each at most m."""
+    m = 0
+    while sum(min(f, m + 1) for f in frequencies) >= (m + 1) * p:
+        m += 1
+    return m
+
+
 def max_clusters(frequencies: Sequence[int], p: int) -> tuple[int, int]:
     """Condition 2 as it is printed, for one attribute, and its iValue."""
     f = sorted(frequencies, reverse=True)

@@ -14,7 +14,6 @@ from shoal import exact
 from shoal.algorithms import names, run
 from shoal.errors import Cancelled, ShoalError, UnsupportedError
 from shoal.microdata import Microdata
-from shoal.models import CompiledKind
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.progress import Progress
@@ -95,11 +94,10 @@ def suitable(rules: Rules, n: int, refined: bool, prefer: Prefer = "loss") -> li
         return ["greedy_pk", "enhanced_pk", "k_member"]
     if not rules.superset_closed:
         wanted = ["peel", "mondrian"] if rules.union_closed else ["mondrian"]
-        flat = rules.flat()
-        if flat is None:
+        if rules.entries is None:
             wanted = ["mondrian"]
-        elif refined and rules.union_closed and CompiledKind.DISTANCE in flat.kind:
-            # Distances to the table's distribution: what a start keeps as slack is worth more than what it loses.
+        elif refined and rules.union_closed and any(entry.form.like_table for entry in rules.entries):
+            # Classes like the table: what a start keeps as slack is worth more than what it loses.
             wanted = ["peel"]
     elif refined:
         wanted = ["mondrian"]

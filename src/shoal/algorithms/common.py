@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from shoal import exact
 from shoal.errors import InfeasibleError, InternalError, UnsupportedError
 from shoal.microdata import Microdata
-from shoal.models import CompiledKind
+from shoal.models import Kind
 from shoal.partition import Partition
-from shoal.policy import FlatRules, Rules, Stats
+from shoal.policy import Rules, Stats
 from shoal.progress import SLICE, Progress
 from shoal.space import Measure, Space
 
@@ -122,40 +122,28 @@ def needs_of(
     """The rules for compiled growth; None when some rule has no compiled form."""
     from shoal.kernels.greedy import Needs, Others
 
-    flat = rules.flat()
-    if flat is None:
+    if rules.entries is None:
         return None
     widths = [view.width for view in rules.views]
     offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     cell = np.where(codes_of_groups >= 0, codes_of_groups + offset[:-1], -1)
-    position = {view.key: i for i, view in enumerate(rules.views)}
-    view = np.array([position[rule.view.key] if rule.view is not None else -1 for rule in rules.rules], dtype=np.int64)
-    counted = np.flatnonzero(flat.kind == CompiledKind.DISTINCT)
-    other = np.flatnonzero((flat.kind != CompiledKind.DISTINCT) & (flat.kind != CompiledKind.SIZE))
+    counted = [entry for entry in rules.entries if entry.rule in rules.distinct]
+    view = np.array([entry.view for entry in counted], dtype=np.int64)
     needs = Needs(
         cell=cell,
-        p=flat.ints[flat.int_start[counted]],
-        column=view[counted],
-        first=flat.offset[counted],
-        last=flat.offset[counted] + flat.width[counted],
-        weight=np.zeros(len(counted)) if weights is None else weights[counted],
+        p=np.array([rules.distinct[entry.rule] for entry in counted], dtype=np.int64),
+        column=view,
+        first=offset[view],
+        last=offset[view + 1],
+        weight=np.zeros(len(counted)) if weights is None else weights[[entry.rule for entry in counted]],
         width=sum(widths),
     )
-    if len(other) == 0:
+    # Sizes are seen to by k.
+    other = [e for e in rules.entries if e.rule not in rules.distinct and e.form.kind != Kind.SIZE]
+    flat = rules.flat(other)
+    if not other or flat is None:
         return needs, None
-    ints = [flat.ints[flat.int_start[i] : flat.int_start[i + 1]] for i in other]
-    floats = [flat.floats[flat.float_start[i] : flat.float_start[i + 1]] for i in other]
-    picked = FlatRules(
-        kind=flat.kind[other],
-        offset=flat.offset[other],
-        width=flat.width[other],
-        int_start=np.concatenate([[0], np.cumsum([len(part) for part in ints])]).astype(np.int64),
-        ints=np.concatenate(ints),
-        float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
-        floats=np.concatenate(floats),
-        others=len(other),
-    )
-    return needs, Others(picked, np.ascontiguousarray(cell[:, view[other]]))
+    return needs, Others(flat, np.ascontiguousarray(cell[:, [entry.view for entry in other]]))
 
 
 def _growth(rules: Rules, codes_of_groups: NDArray[np.int32], weights: Floats | None, progress: Progress) -> Growth:
@@ -426,15 +414,9 @@ def _by_cost(costs: Records, most: int) -> Iterator[Records]:
         done, step = until, 4 * step
 
 
-def distinct_rules(rules: Rules) -> NDArray[np.bool_]:
-    """Which rules ask for distinct values: p-sensitivity and its relatives."""
-    forms = [rule.compiled() for rule in rules.rules]
-    return np.array([form is not None and form.kind == CompiledKind.DISTINCT for form in forms])
-
-
 def diversity_weights(rules: Rules, weights: str) -> Floats:
     """The w of Div and Hom (docs/models.md#hom-and-div), one a rule: summing to 1 over those that ask for distinct values."""
-    counted = distinct_rules(rules)
+    counted = np.array([i in rules.distinct for i in range(len(rules.rules))])
     share = counted.astype(np.float64)
     if weights == "inverse_cardinality":
         cardinality = [max(1, np.count_nonzero(rule.table_counts)) for rule in rules.rules]

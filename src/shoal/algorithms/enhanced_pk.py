@@ -23,7 +23,8 @@ from shoal.algorithms.common import (
 )
 from shoal.errors import InternalError
 from shoal.microdata import Microdata
-from shoal.models.base import CompiledKind
+from shoal.models import Kind
+from shoal.models.conditions import condition_2
 from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.progress import SLICE, Progress
@@ -58,8 +59,8 @@ def enhanced_pk(
     """
     share = diversity_weights(rules, weights)
     require_one_class(rules, "enhanced_pk")
-    forms = [rule.compiled() for rule in rules.rules]
-    if any(form is None or form.kind not in (CompiledKind.SIZE, CompiledKind.DISTINCT) for form in forms):
+    entries = rules.entries
+    if entries is None or any(e.rule not in rules.distinct and e.form.kind != Kind.SIZE for e in entries):
         return _dealt_evenly(data, rules, objective, seed_spread, progress)
 
     from shoal.kernels.pk import (
@@ -160,23 +161,12 @@ class Hardness(NamedTuple):
     sizes: Ints
 
 
-def max_clusters(sizes: Ints, p: int) -> tuple[int, int]:
-    """Condition 2 (docs/models.md#condition-2) for one attribute with descending frequencies: the bound and its iValue.
-
-    >>> max_clusters(np.array([5, 3, 2, 2]), 3)
-    (3, 2)
-    """
-    before = np.concatenate([[0], np.cumsum(sizes)])
-    bounds = [int((before[-1] - before[p - i]) // i) for i in range(1, p + 1)]
-    return min(bounds), 1 + bounds.index(min(bounds))
-
-
 def _hardness(attribute: str | None, codes: Ints, p: int) -> Hardness:
     counts = np.bincount(codes[codes >= 0])
     values = np.lexsort((np.arange(len(counts)), -counts))[: np.count_nonzero(counts)]
     rank = np.full(len(counts) + 1, -1, dtype=np.int64)
     rank[values] = np.arange(len(values))
-    classes, i_value = max_clusters(counts[values], p)
+    classes, i_value = condition_2(counts, p)
     return Hardness(attribute, classes, i_value, p, rank[codes], counts[values])
 
 
@@ -186,10 +176,9 @@ def _attributes(rules: Rules, share: NDArray[np.float64]) -> tuple[Ints, NDArray
 
     group, codes_of_groups = sensitive_groups(rules)
     columns: list[Column] = []
-    for rule in rules.rules:
-        form = rule.compiled()
-        if rule.view is not None and form is not None:
-            columns.append((rule.attribute, rule.view.codes.astype(np.int64), int(form.ints[0])))
+    for i, p in rules.distinct.items():
+        codes = rules.views[rules.view_of[i]].codes
+        columns.append((rules.rules[i].attribute, codes.astype(np.int64), p))
     if columns:
         compiled = needs_of(rules, codes_of_groups, share)
         if compiled is None:

@@ -120,9 +120,9 @@ def last_resort(rules: Rules, algorithm: str) -> Codes:
     where the variance is measured against that of the rare records, too many others would drown it.
     """
     rare = np.zeros(rules.n, dtype=np.int32)
-    for rule in rules.rules:
-        if isinstance(rule, RareRule) and rule.view is not None:
-            rare |= np.append(rule.rare, False)[rule.view.codes]
+    for rule, view in zip(rules.rules, rules.view_of, strict=True):
+        if isinstance(rule, RareRule):
+            rare |= np.append(rule.rare, False)[rules.views[view].codes]
     both = bool(rare.any()) and not rare.all()
     if both and not rules.ok(np.arange(rules.n)) and not (rules.deficits(1 - rare, 2) > 0).any():
         return np.asarray(1 - rare, dtype=np.int32)

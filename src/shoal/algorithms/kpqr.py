@@ -10,9 +10,9 @@ from shoal.algorithms.features import Demands, Floats, feature_matrix, finish_gr
 from shoal.algorithms.mdav import Growth, Labels, far_groups, still_there
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
-from shoal.models import CompiledKind, Rule
-from shoal.models.base import require
+from shoal.models import Kind, Rule
 from shoal.models.kpqr import RareRule
+from shoal.models.parameters import require
 from shoal.models.t_closeness import TCloseness
 from shoal.models.variance import NumberVariance
 from shoal.partition import Partition
@@ -98,8 +98,8 @@ class Duties:
         order = np.flatnonzero(obligations.has_rare[growth.label])
         if random is not None:
             order = random.permutation(order)
-        kinds = growth.flat.kind
-        more = bool(((kinds != CompiledKind.SIZE) & ~np.isin(np.arange(len(kinds)), self.which)).any())
+        entries = growth.compiled.entries or ()
+        more = any(entry.form.kind != Kind.SIZE and entry.rule not in self.which for entry in entries)
         rows, close = np.arange(self.n), self.closeness()
         while len(left := still_there(order, rows, self.n)):
             free = make_free(np.ascontiguousarray(X[rows]), growth.label[rows], growth.cell, growth.k)
@@ -120,7 +120,7 @@ class Duties:
         """The rules as arrays; what their numbers mean is said at `Obligations`."""
         from shoal.kernels.kpqr import Obligations
 
-        view = np.array([self.growth.view_of(i) for i in self.which], dtype=np.int64)
+        view = np.array([self.growth.compiled.view_of[i] for i in self.which], dtype=np.int64)
         widths = [len(rule.rare) for rule in self.rare_rules]
         values: list[Floats] = []
         tops: list[float] = []
@@ -165,7 +165,7 @@ class Duties:
 
     def closeness(self) -> FlatRules:
         """The t-closeness of each obligation."""
-        flat = Rules(self.rules.policy, tuple(self.close), self.n).flat()
+        flat = self.rules.only(self.close).flat()
         assert flat is not None
         return flat
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.common import distinct_rules, sensitive_groups
+from shoal.algorithms.common import sensitive_groups
 from shoal.algorithms.features import Floats, feature_matrix, finish_groups, last_resort
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -67,9 +67,9 @@ class Growth:
     """The rules in the form that compiled growth needs; rules without one are left to the repair."""
 
     def __init__(self, rules: Rules) -> None:
-        known = tuple(rule for rule in rules.rules if rule.compiled() is not None)
+        known = [rule for rule in rules.rules if rule.forms() is not None]
         self.rules, self.k = rules, min(rules.k, rules.n)
-        self.compiled = Rules(rules.policy, known, rules.n)
+        self.compiled = rules.only(known)
         label, codes = sensitive_groups(self.compiled)
         widths = [view.width for view in self.compiled.views]
         self.offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
@@ -80,18 +80,13 @@ class Growth:
         assert flat is not None
         self.flat: FlatRules = flat
 
-    def view_of(self, index: int) -> int:
-        """The place of a compiled rule's view, -1 when it has none."""
-        view = self.compiled.rules[index].view
-        return -1 if view is None else [other.key for other in self.compiled.views].index(view.key)
-
     def counted(self) -> Counted:
         """The rules that ask for distinct values."""
         from shoal.kernels.micro import Counted
 
-        which = np.flatnonzero(distinct_rules(self.compiled))
-        view = np.array([self.view_of(int(i)) for i in which], dtype=np.int64)
-        p = self.flat.ints[self.flat.int_start[which]]
+        asked = self.compiled.distinct
+        view = np.array([self.compiled.view_of[i] for i in asked], dtype=np.int64)
+        p = np.array(list(asked.values()), dtype=np.int64)
         return Counted(p, view, self.offset[view], self.offset[view + 1])
 
     def groups(

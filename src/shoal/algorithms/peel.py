@@ -12,21 +12,20 @@ start for `shoal.refine.relocation`; other policies take cells as a whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal import exact
 from shoal.algorithms.common import TICKS, finish, require_one_class, sensitive_groups
 from shoal.algorithms.levels import full_domain
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata, distinct_rows
-from shoal.models import CompiledKind
-from shoal.models.base import require
+from shoal.models import Kind
+from shoal.models.parameters import require
 from shoal.partition import Partition
-from shoal.policy import FlatRules, Rules
+from shoal.policy import Entry, FlatRules, Rules
 from shoal.progress import SLICE, Progress
 from shoal.space import Measure, Space
 
@@ -68,12 +67,12 @@ def peel(
     require_one_class(rules, "peel")
     flat_rules = rules.flat()
     if flat_rules is None:
-        rule = next(rule for rule in rules.rules if rule.compiled() is None)
+        rule = next(rule for rule in rules.rules if rule.forms() is None)
         raise UnsupportedError(f"peel cannot evaluate {rule} in compiled loops; take the algorithm mondrian.")
     from shoal.kernels.peel import LABEL, NEXT, peel_cells
     from shoal.kernels.space import flatten
 
-    wanted = _wanted(rules, flat_rules, slack, smallest)
+    wanted = _wanted(rules, slack, smallest)
     space, lots = data.space(objective), _lots(data, rules)
     live = _bits(np.zeros(len(data.points.codes), dtype=np.int32), 1)[0]
     with progress.stage("listing cells", 0.2) as part:
@@ -90,24 +89,26 @@ def peel(
     return finish(data, rules, labels, objective, progress, peeled=label, left_over=left)
 
 
-def _wanted(rules: Rules, flat: FlatRules, slack: float, smallest: int | None) -> Wanted:
+def _wanted(rules: Rules, slack: float, smallest: int | None) -> Wanted:
     """What peeled classes must be, and how cells are brought there."""
     from shoal.kernels.peel import FILL, REMOVE, WHOLE, Wanted
 
     group, codes = sensitive_groups(rules)
-    kinds = {CompiledKind(kind) for kind in flat.kind.tolist()}
+    entries = rules.entries or ()
     if rules.superset_closed:
         mode = WHOLE
     else:
-        by_size = codes.shape[1] == 1 and not kinds & {CompiledKind.VARIANCE, CompiledKind.BREACH}
-        mode = FILL if by_size else REMOVE
+        by_shares = codes.shape[1] == 1 and all(entry.form.by_shares for entry in entries)
+        mode = FILL if by_shares else REMOVE
     share = np.bincount(group, minlength=len(codes)).astype(np.float64)
-    if CompiledKind.DISTANCE not in kinds:
+    if not any(entry.form.like_table for entry in entries):
         share[:] = 1.0
-    share[~_minded(rules, kinds, codes)] = 0.0
+    share[~_minded(entries, codes)] = 0.0
     bound = [rule.min_size() for rule in rules.rules if not rule.model.superset_closed]
+    stricter = rules.flat([_nearer(rules, entry, slack) for entry in entries])
+    assert stricter is not None
     return Wanted(
-        rules=_stricter(rules, flat, slack),
+        rules=stricter,
         cells=_cells_of(rules, codes),
         share=share / max(1.0, share.sum()),
         width=sum(view.width for view in rules.views),
@@ -116,36 +117,19 @@ def _wanted(rules: Rules, flat: FlatRules, slack: float, smallest: int | None) -
     )
 
 
-def _minded(rules: Rules, kinds: set[CompiledKind], codes: Codes) -> NDArray[np.bool_]:
-    """Groups with a known value, and with a protected one where nothing but the shares of such values is limited."""
+def _minded(entries: Sequence[Entry], codes: Codes) -> NDArray[np.bool_]:
+    """Groups with a known value, and with one that is bound where nothing but the shares of such values is limited."""
     minded = (codes >= 0).any(axis=1)
-    if CompiledKind.SHARE in kinds and kinds <= {CompiledKind.SIZE, CompiledKind.SHARE} and codes.shape[1] == 1:
-        forms = [rule.compiled() for rule in rules.rules]
-        flags = [form.ints for form in forms if form and form.kind == CompiledKind.SHARE]
+    asked = [entry.form.minded for entry in entries if entry.form.kind != Kind.SIZE]
+    flags = [flag for flag in asked if flag is not None]
+    if flags and len(flags) == len(asked) and codes.shape[1] == 1:
         minded &= np.asarray(np.any(flags, axis=0))[codes[:, 0]]
     return np.asarray(minded)
 
 
-def _stricter(rules: Rules, flat: FlatRules, slack: float) -> FlatRules:
-    """The rules with limits moved towards what the table itself has, where they bind a distribution."""
-    floats = flat.floats.copy()
-    for i, rule in enumerate(rules.rules):
-        limit, table = int(flat.float_start[i]), np.sort(rule.table_counts)[::-1]
-        known = max(1, int(table.sum()))
-        if flat.kind[i] == CompiledKind.DISTANCE:
-            reached = 0.0
-        elif flat.kind[i] == CompiledKind.SHARE:
-            protected = np.array(flat.ints[flat.int_start[i] : flat.int_start[i + 1]], dtype=bool)
-            reached = rule.table_counts[protected].max(initial=0) / rules.n
-        elif flat.kind[i] == CompiledKind.ENTROPY:
-            shares = table[table > 0] / known
-            reached = -exact.weighed(shares, exact.log(shares))
-        elif flat.kind[i] == CompiledKind.RECURSIVE:
-            reached = table[0] / max(1, int(table[flat.ints[flat.int_start[i]] - 1 :].sum()))
-        else:
-            continue
-        floats[limit] = reached + slack * (floats[limit] - reached)
-    return flat._replace(floats=floats)
+def _nearer(rules: Rules, entry: Entry, slack: float) -> Entry:
+    """The form with its limit moved towards what the table itself has, where it binds a distribution."""
+    return entry._replace(form=entry.form.nearer(rules.rules[entry.rule].table_counts, rules.n, slack))
 
 
 def _cells_of(rules: Rules, codes: Codes) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, store, verify
+from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, schema, store, verify
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -37,4 +37,5 @@ app.command("measure")(measure.measure)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.store, name="store")
+app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)

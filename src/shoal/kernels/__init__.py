@@ -18,7 +18,7 @@ from numba.core import config, event
 
 HERE = Path(__file__).parent
 # Constants of these are compiled in as well.
-OTHERS = ("exact.py", "space.py", "policy.py", "models/base.py")
+OTHERS = ("exact.py", "space.py", "policy.py", "models/base.py", "models/forms.py")
 KEPT = 4
 
 

@@ -29,7 +29,7 @@ from shoal.kernels.pool import (
     start_search,
     take,
 )
-from shoal.kernels.rules import class_deficit, rule_deficit
+from shoal.kernels.rules import class_deficit, form_deficit
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss, merged_loss
 from shoal.policy import FlatRules
 
@@ -276,7 +276,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
     after = np.empty(len(counts) + 1)
     every = 1 if len(counts) <= WIDE else max(1, len(gain) // ASKED)
     for i in range(len(others.rules.kind)):
-        before = rule_deficit(others.rules, i, size, counts)
+        before = form_deficit(others.rules, i, size, counts)
         after[:] = -1.0
         for group in range(len(gain)):
             if live[group] > 0:
@@ -287,7 +287,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
                 if after[cell] < 0:
                     if cell >= 0:
                         counts[cell] += 1
-                    after[cell] = rule_deficit(others.rules, i, size + 1, counts)
+                    after[cell] = form_deficit(others.rules, i, size + 1, counts)
                     if cell >= 0:
                         counts[cell] -= 1
                 gain[group] += before - after[cell]

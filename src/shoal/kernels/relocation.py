@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.kernels.jit import inner
 from shoal.kernels.logs import log
-from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARE, class_ok
+from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARES, class_ok
 from shoal.kernels.space import SET, FlatSpace, popcount, range_loss
 from shoal.policy import FlatRules
 
@@ -322,23 +322,23 @@ def gained_slack(rules: FlatRules, counts: Codes, size: int, cells: Ints, many: 
 
 @njit(cache=True, nogil=True)
 def slack(rules: FlatRules, size: int, counts: Codes) -> float:
-    """How far a class is from its limits, in about records; rules without a budget have none.
+    """How far a class is from its limits, in about records; forms without a budget have none.
 
     - t-closeness: s·t - s·distance, which for equal distances is t·s - Σ max(0, c_v - s·Q_v);
-    - (α, k): α·s - the largest count of a protected value;
+    - bounds on shares: the least upper_v·s - c_v, and the least c_v - lower_v·s;
     - entropy l-diversity: s·(entropy - ln l); recursive: c·(r_l + … + r_m) - r_1.
     """
     total = 0.0
     for i in range(len(rules.kind)):
         kind = rules.kind[i]
-        if kind in (DISTANCE, SHARE, ENTROPY, RECURSIVE):
+        if kind in (DISTANCE, SHARES, ENTROPY, RECURSIVE):
             ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
             floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
             own = counts[rules.offset[i] : rules.offset[i] + rules.width[i]]
             if kind == DISTANCE:
                 total += distance_slack(ints, floats, own)
-            elif kind == SHARE:
-                total += share_slack(ints, floats[0], size, own)
+            elif kind == SHARES:
+                total += shares_slack(ints, floats, size, own)
             elif kind == ENTROPY:
                 total += entropy_slack(floats[0], own)
             else:
@@ -362,13 +362,20 @@ def distance_slack(ints: Ints, floats: Floats, counts: Codes) -> float:
 
 
 @inner
-def share_slack(protected: Ints, alpha: float, size: int, counts: Codes) -> float:
-    """Records of the most frequent value that could still join, were the class to keep its size."""
-    most = 0
-    for v in range(len(counts)):
-        if protected[v] == 1:
-            most = max(most, counts[v])
-    return alpha * size - most
+def shares_slack(ints: Ints, floats: Floats, size: int, counts: Codes) -> float:
+    """Records of the value nearest to its bound that could still join or leave, were the class to keep its size."""
+    width, whole, least = len(counts), size, np.inf
+    if ints[0] == 1:
+        whole = 0
+        for v in range(width):
+            whole += counts[v]
+    if whole == 0:
+        return 0.0
+    for v in range(width):
+        least = min(least, floats[width + v] * whole - counts[v])
+        if floats[v] > 0 and (counts[v] > 0 or ints[1] == 1):
+            least = min(least, counts[v] - floats[v] * whole)
+    return least if least < np.inf else 0.0
 
 
 @inner

@@ -1,8 +1,8 @@
 """Privacy rules for compiled loops: the deficit of one class from its size and histograms.
 
-A policy bound to a table is a list of rules; each rule looks at one column of codes (a sensitive attribute, or a
-view of one). The histograms of all columns lie side by side in one row per class. A rule's numbers are its `ints`
-and `floats`; what they mean is said at its kind. `shoal.models` holds the definitions, tests hold the two equal.
+A policy bound to a table is a list of forms (`shoal.models.forms`), one or several a rule; each looks at one column of codes
+(a sensitive attribute, or a view of one). The histograms of all columns lie side by side in one row per class. A form's
+numbers are its `ints` and `floats`; what they mean is said at its kind. Tests hold these equal to what the models define.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from shoal.kernels.jit import inner
 from shoal.kernels.logs import log
 from shoal.models import base
-from shoal.models.base import CompiledKind
+from shoal.models.forms import Kind
 from shoal.policy import FlatRules
 
-SIZE = int(CompiledKind.SIZE)
-DISTINCT = int(CompiledKind.DISTINCT)
-WEIGHT = int(CompiledKind.WEIGHT)
-ENTROPY = int(CompiledKind.ENTROPY)
-RECURSIVE = int(CompiledKind.RECURSIVE)
-SHARE = int(CompiledKind.SHARE)
-RANGE = int(CompiledKind.RANGE)
-DISTANCE = int(CompiledKind.DISTANCE)
-VARIANCE = int(CompiledKind.VARIANCE)
-BREACH = int(CompiledKind.BREACH)
+SIZE = int(Kind.SIZE)
+DISTINCT = int(Kind.DISTINCT)
+WEIGHT = int(Kind.WEIGHT)
+ENTROPY = int(Kind.ENTROPY)
+RECURSIVE = int(Kind.RECURSIVE)
+SHARES = int(Kind.SHARES)
+RANGE = int(Kind.RANGE)
+DISTANCE = int(Kind.DISTANCE)
+VARIANCE = int(Kind.VARIANCE)
+BREACH = int(Kind.BREACH)
 TOLERANCE = float(base.TOLERANCE)
 
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ Counts = NDArray[np.int32]
 
 @njit(cache=True, nogil=True)
 def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
-    """Zero exactly when a class of this size and these histograms satisfies every rule."""
+    """Zero exactly when a class of this size and these histograms satisfies every form."""
     total = 0.0
     for i in range(len(rules.kind)):
         # The two kinds that most policies have are done here: a call costs more than they do.
@@ -55,7 +55,7 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
 
 @njit(cache=True, nogil=True)
 def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
-    """Whether a class satisfies every rule; stops at the first that it does not."""
+    """Whether a class satisfies every form; stops at the first that it does not."""
     for i in range(len(rules.kind)):
         if rules.kind[i] == SIZE:
             if size < rules.ints[rules.int_start[i]]:
@@ -78,15 +78,15 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
 # more than the test.
 @njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
-    """The deficit of a rule about more than sizes and distinct values; a policy without any compiles nothing of it."""
+    """The deficit of a form about more than sizes and distinct values; a policy without any compiles nothing of it."""
     if others is None:
         return np.inf
-    return rule_deficit(rules, i, size, counts)
+    return form_deficit(rules, i, size, counts)
 
 
 @njit(cache=True, nogil=True)
-def rule_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
-    """The deficit of one rule."""
+def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
+    """The deficit of one form."""
     kind = rules.kind[i]
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
     floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
@@ -101,10 +101,10 @@ def rule_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
         return entropy_deficit(floats, own)
     if kind == RECURSIVE:
         return recursive_deficit(ints, floats, own)
-    if kind == SHARE:
-        return share_deficit(ints, floats, size, own)
+    if kind == SHARES:
+        return shares_deficit(ints, floats, size, own)
     if kind == RANGE:
-        return range_deficit(ints, floats, size, own)
+        return range_deficit(floats, own)
     if kind == DISTANCE:
         return distance_deficit(ints, floats, own)
     if kind == VARIANCE:
@@ -138,13 +138,12 @@ def settled(deficit: float) -> float:
 
 @inner
 def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
-    """ints: p, whether values count once, steps, rank of each code; floats: α."""
-    found, total = 0, 0
+    """ints: whether codes count once, steps, rank of each code; floats: α."""
+    total = 0
     for v in range(len(counts)):
         if counts[v] > 0:
-            found += 1
-            total += ints[3 + v] * (1 if ints[1] == 1 else counts[v])
-    return max(0, ints[0] - found) + settled(floats[0] - total / ints[2])
+            total += ints[2 + v] * (1 if ints[0] == 1 else counts[v])
+    return settled(floats[0] - total / ints[1])
 
 
 @inner
@@ -187,33 +186,38 @@ def recursive_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
 
 
 @inner
-def share_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
-    """ints: whether each code is protected; floats: α."""
+def shares_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+    """ints: whether shares are of known codes, whether codes have to occur; floats: lower and upper bound of each code."""
+    width, whole = len(counts), size
+    if ints[0] == 1:
+        whole = 0
+        for v in range(width):
+            whole += counts[v]
+    if whole == 0:
+        return float(ints[0])
     total = 0.0
-    for v in range(len(counts)):
-        if ints[v] == 1 and counts[v] > 0:
-            excess = counts[v] / size - floats[0]
+    for v in range(width):
+        if counts[v] > 0 or ints[1] == 1:
+            share = counts[v] / whole
+            excess = max(share - floats[width + v], floats[v] - share)
             if excess > TOLERANCE:
                 total += excess
-    return total * size
+    return total * whole
 
 
 @inner
-def range_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
-    """ints: k, whether values are counted; floats: e, number of each code in ascending order."""
-    first, last, found = -1, -1, 0
+def range_deficit(floats: Floats, counts: Counts) -> float:
+    """floats: e, number of each code in ascending order."""
+    first, last = -1, -1
     for v in range(len(counts)):
         if counts[v] > 0:
             first = v if first < 0 else first
             last = v
-            found += 1
-    counted = found if ints[1] == 1 else size
-    missing = float(max(0, ints[0] - counted))
     if first < 0:
-        return missing + 1.0
+        return 1.0
     if floats[0] == 0:
-        return missing
-    return missing + settled(1.0 - (floats[1 + last] - floats[1 + first]) / floats[0])
+        return 0.0
+    return settled(1.0 - (floats[1 + last] - floats[1 + first]) / floats[0])
 
 
 @inner

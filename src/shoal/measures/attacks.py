@@ -37,10 +37,11 @@ from numpy.typing import NDArray
 from shoal import exact
 from shoal.errors import InputError, did_you_mean
 from shoal.measures.regions import common_space, relate
+from shoal.models import Sensitive
 from shoal.models.base import TOLERANCE
 from shoal.models.extended_p_sensitive import strong_nodes
 from shoal.schema import Schema
-from shoal.verifier import AuditedColumn, audited_column, derive_classes, published_quasi
+from shoal.verifier import audited_column, derive_classes, published_quasi
 
 __all__ = [
     "Exposure",
@@ -108,7 +109,7 @@ class Histogram:
     Only what occurs is kept, so thousands of classes times thousands of values take no more room than the table.
     """
 
-    column: AuditedColumn
+    column: Sensitive
     owner: Ints
     code: Ints
     count: Ints
@@ -454,7 +455,7 @@ def shared_quasi(schema: Schema, external: pl.DataFrame) -> list[str]:
     return names
 
 
-def _histogram(column: AuditedColumn, labels: Ints, classes: int) -> Histogram:
+def _histogram(column: Sensitive, labels: Ints, classes: int) -> Histogram:
     width = max(1, len(column.labels))
     known = column.codes >= 0
     cells, counts = np.unique(labels[known] * width + column.codes[known], return_counts=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from shoal.models.base import Column, Compiled, CompiledKind, Model, Rule, View
+from shoal.models.base import Model, Rule
+from shoal.models.column import Column, Sensitive, View
+from shoal.models.forms import Form, Kind
 
 
 def _discover() -> dict[str, type[Model]]:
@@ -18,5 +20,6 @@ def _discover() -> dict[str, type[Model]]:
 
 
 MODELS = _discover()
+"""Every model by its name in configurations."""
 
-__all__ = ["MODELS", "Column", "Compiled", "CompiledKind", "Model", "Rule", "View"]
+__all__ = ["MODELS", "Column", "Form", "Kind", "Model", "Rule", "Sensitive", "View"]

@@ -5,27 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, did_you_mean
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    by_blocks,
-    own_values,
-    require,
-    require_column,
-    rounded,
-)
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, rounded
+from shoal.models.column import Column, Ints
+from shoal.models.forms import Shares
+from shoal.models.parameters import Share, Texts
+from shoal.models.shares import SharesRule
 
 
 @dataclass(frozen=True)
@@ -35,9 +24,15 @@ class AlphaK(Model):
     Records with a missing value count in the class, so they lower the shares. The k comes from k_anonymity.
     """
 
-    alpha: float
-    attribute: str | None = None
-    values: Sequence[str] | None = None
+    alpha: Annotated[float, Share("largest share of a value in a class")]
+    attribute: Attribute = None
+    values: Annotated[
+        Sequence[str] | None,
+        Texts(
+            "the values that are protected; all if left out",
+            "a list of sensitive values, or left out to protect them all",
+        ),
+    ] = None
 
     name: ClassVar[str] = "alpha_k"
     superset_closed: ClassVar[bool] = False
@@ -46,13 +41,8 @@ class AlphaK(Model):
     smaller_is_stronger: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require("alpha_k", "alpha", self.alpha, 0, 1, above=True)
+        super().__post_init__()
         if self.values is not None:
-            if isinstance(self.values, str) or not self.values:
-                raise ConfigError(
-                    f"alpha_k: values = {self.values!r} is not allowed; it must be a list of sensitive values, "
-                    "or left out to protect them all."
-                )
             object.__setattr__(self, "values", tuple(str(value) for value in self.values))
 
     @classmethod
@@ -63,7 +53,7 @@ class AlphaK(Model):
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values."""
         column = require_column(self, column)
-        protected = np.ones(max(1, len(column.labels)), dtype=bool)
+        upper = np.full(max(1, len(column.labels)), float(self.alpha))
         if self.values is not None:
             known = set(column.labels) | set(column.taxonomy.leaf_codes if column.taxonomy else ())
             for value in self.values:
@@ -73,30 +63,15 @@ class AlphaK(Model):
                         f"alpha_k: '{value}' of values is no value of '{column.name}'; "
                         f"{did_you_mean(value, column.labels)}"
                     )
-            protected[: len(column.labels)] = [label in self.values for label in column.labels]
-        return ShareRule(self, column, n, protected)
+            free = [label not in self.values for label in column.labels]
+            upper[: len(column.labels)][free] = np.inf
+        return AlphaRule(self, column, n, Shares.at_most(upper))
 
 
-class ShareRule(Rule):
+class AlphaRule(SharesRule):
     """Shares of the protected values against α."""
 
     model: AlphaK
-
-    def __init__(self, model: AlphaK, column: Column, n: int, protected: NDArray[np.bool_]) -> None:
-        super().__init__(model, column.name, own_values(column), n)
-        self.protected, self.labels = protected, column.labels
-
-    def shares(self, sizes: Ints, counts: Ints) -> Floats:
-        """Share of every protected value (one column each) in every class."""
-        return np.asarray(counts[:, self.protected] / np.maximum(sizes, 1)[:, None])
-
-    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
-        """How many records of too frequent values are too many: Σ max(0, c_v − α·size)."""
-        return by_blocks(self._deficit, counts, sizes)
-
-    def _deficit(self, counts: Ints, sizes: Ints) -> Floats:
-        excess = self.shares(sizes, counts) - self.model.alpha
-        return np.asarray(np.where(excess > TOLERANCE, excess, 0.0).sum(axis=1) * sizes)
 
     def strongest(self, sizes: Ints, counts: Ints) -> float:
         """The largest share of a protected value in a class."""
@@ -104,7 +79,7 @@ class ShareRule(Rule):
 
     def infeasible(self) -> str | None:
         """c_v ≤ α·size in all classes adds up to f_v ≤ α·n."""
-        frequencies = np.where(self.protected, self.table_counts, 0)
+        frequencies = np.where(self.bounds.minded, self.table_counts, 0)
         value = int(frequencies.argmax())
         share = int(frequencies[value]) / max(1, self.n)
         if share <= self.model.alpha + TOLERANCE:
@@ -121,14 +96,6 @@ class ShareRule(Rule):
 
     def min_size(self) -> int:
         """⌈1/α⌉, where every record has a protected value: one of them alone has the share 1/size."""
-        if int(self.table_counts[self.protected].sum()) < self.n:
+        if int(self.table_counts[self.bounds.minded].sum()) < self.n:
             return 1
         return math.ceil(1 / (self.model.alpha + TOLERANCE))
-
-    def compiled(self) -> Compiled:
-        """Shares of flagged codes at most α."""
-        return Compiled(
-            CompiledKind.SHARE,
-            ints=tuple(int(flag) for flag in self.protected),
-            floats=(float(self.model.alpha),),
-        )

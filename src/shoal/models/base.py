@@ -1,8 +1,11 @@
 """What a privacy model is: a deficit per class, zero exactly when the class satisfies it.
 
-A `Model` holds parameters. Bound to a sensitive attribute of one table it becomes a `Rule`: a column of codes and a
-function from class sizes and histograms over these codes to deficits. Algorithms, verification and reports know
-nothing else about a model, so a new one is one file in this folder.
+A `Model` holds parameters. Bound to a sensitive attribute of one table it becomes a `Rule`: a view of the attribute's values
+and a function from class sizes and histograms over that view to deficits. Algorithms, verification and reports know
+nothing else about a model, so a new one is one file in this folder: it says what it asks (`Rule.deficit`), what holds
+(`strongest`), when nothing can (`infeasible`), what algorithms may do (`superset_closed`, `union_closed`, `local`), its form
+for compiled loops (`Rule.forms`) and its parameters (`shoal.models.parameters`). Exports, configuration keys, the JSON
+Schema and the contract tests follow from that.
 
 >>> import numpy as np
 >>> from shoal.models.k_anonymity import KAnonymity
@@ -16,18 +19,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, did_you_mean
+from shoal.models.column import Column, Floats, Ints, View, occurring
+from shoal.models.forms import Form
+from shoal.models.parameters import Name, declared
 from shoal.taxonomy import Taxonomy
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-12
 """Numbers this close are equal (docs/models.md#deficit)."""
@@ -35,83 +36,19 @@ TOLERANCE = 1e-12
 # Class × code matrices are worked on in pieces of about this many cells, so that intermediate ones stay small.
 BLOCK = 1_000_000
 
-
-class CompiledKind(IntEnum):
-    """The forms of rule that compiled loops can evaluate (kernels/rules.py says what their numbers mean)."""
-
-    SIZE = 0
-    DISTINCT = 1
-    WEIGHT = 2
-    ENTROPY = 3
-    RECURSIVE = 4
-    SHARE = 5
-    RANGE = 6
-    DISTANCE = 7
-    VARIANCE = 8
-    BREACH = 9
-
-
-class Compiled(NamedTuple):
-    """A rule for compiled loops."""
-
-    kind: CompiledKind
-    ints: tuple[int, ...] = ()
-    floats: tuple[float, ...] = ()
-
-
-class Column(Protocol):
-    """A sensitive attribute of a table, as models see it. Code -1 is missing: it counts in size only.
-
-    A column may also have `guards`, one label a record, for personalized privacy.
-    """
-
-    @property
-    def name(self) -> str:
-        """The column's name."""
-
-    @property
-    def codes(self) -> NDArray[np.int32]:
-        """One code per record."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The value behind each code."""
-
-    @property
-    def numbers(self) -> Floats | None:
-        """The number behind each code, ascending, when the attribute is a number."""
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the codes are in a meaningful order."""
-
-    @property
-    def taxonomy(self) -> Taxonomy | None:
-        """The attribute's taxonomy, if it has one."""
-
-    @property
-    def protect(self) -> tuple[str, ...]:
-        """Protected inner nodes (docs/models.md#extended_p_sensitive)."""
-
-    @property
-    def categories(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Categories with their values, most secret first (docs/models.md#p_alpha_sensitive)."""
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A column of codes that a rule counts: a sensitive attribute itself, or a grouping of its values."""
-
-    key: tuple[Any, ...]
-    codes: NDArray[np.int32]
-    width: int
+Attribute = Annotated[str | None, Name("the sensitive attribute; every one if left out")]
 
 
 class Rule(ABC):
-    """A model bound to one attribute of one table (`view` is None when only the size matters)."""
+    """A model bound to one attribute of one table of n records (without a view when only the size matters)."""
 
-    def __init__(self, model: Model, attribute: str | None, view: View | None, n: int) -> None:
-        self.model, self.attribute, self.view, self.n = model, attribute, view, n
+    def __init__(self, model: Model, column: Column | None, view: View | None, n: int) -> None:
+        self.model, self.view, self.n = model, view, n
+        self.attribute = column.name if column is not None else None
+        self.table_counts = np.zeros(0, dtype=np.int64)
+        """Histogram of the whole table over the view."""
+        if column is not None and view is not None:
+            self.table_counts = view.counted(column)
 
     @abstractmethod
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
@@ -133,17 +70,13 @@ class Rule(ABC):
         """No class smaller than this can satisfy the rule."""
         return 1
 
-    def compiled(self) -> Compiled | None:
-        """The same rule for compiled loops, where one of their forms fits."""
-        return None
+    def forms(self) -> Sequence[Form] | None:
+        """The same rule as general forms, all of which a class must satisfy; None where they do not fit.
 
-    @property
-    def table_counts(self) -> Ints:
-        """Histogram of the whole table over the rule's codes."""
-        if self.view is None:
-            return np.zeros(0, dtype=np.int64)
-        codes = self.view.codes
-        return np.bincount(codes[codes >= 0], minlength=self.view.width).astype(np.int64)
+        Without forms a rule is asked through NumPy: it works everywhere, but slower, and `peel` and `spatial_distance`
+        refuse it.
+        """
+        return None
 
     def __str__(self) -> str:
         return f"{self.model}" + (f" on {self.attribute}" if self.attribute else "")
@@ -162,6 +95,13 @@ class Model(ABC):
     local: ClassVar[bool] = False
     """Whether a class is judged by itself: neither its deficit nor the least size of a class depends on other records."""
 
+    def __post_init__(self) -> None:
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, parameter in declared(type(self)).items():
+            value = getattr(self, name)
+            if value is not None or defaults[name] is not None:
+                parameter.check(self.name, name, value)
+
     # Properties, not class variables, because for some models they depend on the parameters.
     @property
     @abstractmethod
@@ -172,6 +112,11 @@ class Model(ABC):
     @abstractmethod
     def union_closed(self) -> bool:
         """Two classes that satisfy the model satisfy it when merged (docs/models.md#closure)."""
+
+    @property
+    def beside(self) -> str | None:
+        """The column whose labels the model wants beside the attribute, as a personal guard for each record."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -185,9 +130,30 @@ class Model(ABC):
     def bind(self, column: Column | None, n: int) -> Rule:
         """The rule for one sensitive attribute of a table with n records."""
 
+    def says_more(self, column: Column) -> bool:
+        """Whether, on this column, the model is not merely another one under its own name."""
+        return True
+
     def parameters(self) -> dict[str, Any]:
         """The parameters as they are written in a configuration."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The JSON Schema of the model's table in a configuration."""
+        kinds = declared(cls)
+        properties: dict[str, Any] = {}
+        for field in fields(cls):
+            properties[field.name] = kinds[field.name].schema() if field.name in kinds else {}
+            if field.default is not MISSING and field.default is not None:
+                properties[field.name]["default"] = field.default
+        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+    @classmethod
+    def summary(cls) -> str:
+        """What the model asks, in one sentence: the first line of its docstring."""
+        return (cls.__doc__ or "").strip().splitlines()[0]
 
     def __and__(self, other: Model | Any) -> Any:
         from shoal.policy import Policy
@@ -199,57 +165,11 @@ class Model(ABC):
         return f"{self.name}({shown})"
 
 
-def require(
-    model: str,
-    parameter: str,
-    value: Any,
-    low: float,
-    high: float | None = None,
-    *,
-    whole: bool = False,
-    above: bool = False,
-) -> None:
-    """One message shape for a parameter out of range; with `above` the lowest value itself is out."""
-    if above:
-        allowed = f"above {low:g}" + ("" if high is None else f" and at most {high:g}")
-    else:
-        allowed = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-    kind = "a whole number" if whole else "a number"
-    number = isinstance(value, (int, np.integer)) if whole else isinstance(value, (int, float, np.number))
-    number = number and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not (low < value if above else low <= value) or (high is not None and value > high):
-        raise ConfigError(f"{model}: {parameter} = {value!r} is not allowed; it must be {kind} {allowed}.")
-
-
-def require_word(model: str, parameter: str, value: Any, allowed: Sequence[str]) -> None:
-    """One message shape for a parameter that is one of a few words."""
-    if value not in allowed:
-        raise ConfigError(f"{model}: {parameter} = {value!r} is not allowed; {did_you_mean(str(value), allowed)}")
-
-
 def require_column(model: Model, column: Column | None) -> Column:
     """The column, or the message that the model cannot do without one."""
     if column is None:
         raise ConfigError(f"{model.name} needs a sensitive attribute.")
     return column
-
-
-def own_values(column: Column) -> View:
-    """The attribute's own codes; the view that most models share."""
-    return View((column.name,), column.codes, max(1, len(column.labels)))
-
-
-def regrouped(column: Column, key: str, group_of: Ints, groups: int) -> View:
-    """The groups of the attribute's values (`group_of` says which group each code is in)."""
-    # Code -1 picks the last entry, so that missing stays missing.
-    lookup = np.append(group_of, -1).astype(np.int32)
-    return View((column.name, key), lookup[column.codes], max(1, groups))
-
-
-def occurring(column: Column) -> Ints:
-    """The codes that occur in the table, ascending."""
-    codes = column.codes
-    return np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(column.labels))).astype(np.int64)
 
 
 def leaves_of(model: Model, column: Column) -> tuple[Taxonomy, Ints]:
@@ -271,7 +191,7 @@ def leaves_of(model: Model, column: Column) -> tuple[Taxonomy, Ints]:
 
 
 def settled(deficit: Floats) -> Floats:
-    """Rounding noise is no deficit."""
+    """Rounding noise is no deficit (docs/models.md#deficit)."""
     return np.where(deficit <= TOLERANCE, 0.0, deficit)
 
 

@@ -1,4 +1,4 @@
-"""Div and Hom (docs/models.md#hom-and-div): how diverse a class is, and how much a record would add.
+"""Div and Hom of Truta et al. 2007: how diverse a class is, and what a record would add (docs/models.md#hom-and-div).
 
 >>> import numpy as np
 >>> illness, income = np.array([[1, 1, 0]]), np.array([[2, 0]])
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.models.base import Floats, Ints, require_word
+from shoal.models.column import Floats, Ints
+from shoal.models.parameters import require_word
 
 SCHEMES = ("equal", "inverse_cardinality")
 

@@ -1,14 +1,16 @@
-"""Extended p-sensitivity: values of at least p protected subtrees (docs/models.md#extended_p_sensitive)."""
+"""Extended p-sensitivity: values of at least p protected subtrees in every class (docs/models.md#extended_p_sensitive)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.models.base import Column, Ints, Model, Rule, leaves_of, regrouped, require, require_column
+from shoal.models.base import Attribute, Model, Rule, leaves_of, require_column
+from shoal.models.column import Column, Ints, regrouped
 from shoal.models.p_sensitive import DistinctRule
+from shoal.models.parameters import Whole
 from shoal.taxonomy import Taxonomy
 
 
@@ -20,17 +22,14 @@ class ExtendedPSensitive(Model):
     them. A protected node is strong when no node above it is protected.
     """
 
-    p: int
-    attribute: str | None = None
+    p: Annotated[int, Whole("protected subtrees in every class", 1)]
+    attribute: Attribute = None
 
     name: ClassVar[str] = "extended_p_sensitive"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
     local: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require("extended_p_sensitive", "p", self.p, 1, whole=True)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -45,7 +44,11 @@ class ExtendedPSensitive(Model):
         nodes = np.unique(strong[leaves[leaves >= 0]])
         group_of = np.where(leaves >= 0, np.searchsorted(nodes, strong[leaves]), -1).astype(np.int64)
         view = regrouped(column, "strong", group_of, len(nodes))
-        return DistinctRule(self, column.name, view, n, self.p, counted="protected subtrees")
+        return DistinctRule(self, column, view, n, self.p, counted="protected subtrees")
+
+    def says_more(self, column: Column) -> bool:
+        """Without protected nodes this is p-sensitivity again."""
+        return bool(column.protect)
 
 
 def strong_nodes(tree: Taxonomy, protect: tuple[str, ...]) -> Ints:

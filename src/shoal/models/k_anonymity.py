@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.models.base import Column, Compiled, CompiledKind, Floats, Ints, Model, Rule, require
+from shoal.models.base import Model, Rule
+from shoal.models.column import Column, Floats, Ints
+from shoal.models.forms import Form, Size
+from shoal.models.parameters import Whole
 
 
 @dataclass(frozen=True)
 class KAnonymity(Model):
     """Every class has at least `k` records."""
 
-    k: int
+    k: Annotated[int, Whole("records in every class", 1)]
 
     name: ClassVar[str] = "k_anonymity"
     superset_closed: ClassVar[bool] = True
@@ -22,9 +25,6 @@ class KAnonymity(Model):
     main: ClassVar[str] = "k"
     local: ClassVar[bool] = True
     per_attribute: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require("k_anonymity", "k", self.k, 1, whole=True)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -65,6 +65,6 @@ class SizeRule(Rule):
         """k."""
         return self.model.k
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Size at least k."""
-        return Compiled(CompiledKind.SIZE, ints=(self.model.k,))
+        return (Size(self.model.k),)

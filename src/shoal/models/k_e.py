@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from shoal.errors import ConfigError
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    own_values,
-    require,
-    require_column,
-    require_word,
-    settled,
-)
-from shoal.models.p_sensitive import max_classes
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, settled
+from shoal.models.column import Column, Floats, Ints, own_values
+from shoal.models.conditions import max_classes
+from shoal.models.forms import Distinct, Form, Range, Size
+from shoal.models.parameters import Number, Whole, Word
 
 COUNTS = ("rows", "distinct")
 
@@ -36,10 +25,10 @@ class KE(Model):
     Usually the number of records is left to k_anonymity. A class without any known number never spans e.
     """
 
-    e: float
-    attribute: str | None = None
-    count: str = "rows"
-    k: int | None = None
+    e: Annotated[float, Number("how far the largest number of a class exceeds the smallest", 0)]
+    attribute: Attribute = None
+    count: Annotated[str, Word("what k counts: records, or distinct numbers", COUNTS)] = "rows"
+    k: Annotated[int | None, Whole("records or distinct numbers in every class", 1)] = None
 
     name: ClassVar[str] = "k_e"
     superset_closed: ClassVar[bool] = True
@@ -48,11 +37,8 @@ class KE(Model):
     local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require("k_e", "e", self.e, 0)
-        require_word("k_e", "count", self.count, COUNTS)
-        if self.k is not None:
-            require("k_e", "k", self.k, 1, whole=True)
-        elif self.count == "distinct":
+        super().__post_init__()
+        if self.k is None and self.count == "distinct":
             raise ConfigError('k_e: count = "distinct" needs k, the number of distinct values; add k = 2 or more.')
 
     @classmethod
@@ -76,7 +62,7 @@ class RangeRule(Rule):
     model: KE
 
     def __init__(self, model: KE, column: Column, n: int) -> None:
-        super().__init__(model, column.name, own_values(column), n)
+        super().__init__(model, column, own_values(column), n)
         assert column.numbers is not None
         self.numbers = np.zeros(max(1, len(column.labels)))
         self.numbers[: len(column.labels)] = column.numbers
@@ -128,7 +114,7 @@ class RangeRule(Rule):
         """
         classes = self.n if self.model.k is None else self.n // self.model.k
         if self.model.count == "distinct":
-            classes = max_classes(self.table_counts, self.n, self.model.k or 1)
+            classes = max_classes(self.table_counts, self.model.k or 1)
         values = np.repeat(self.numbers, self.table_counts)
         if not self.model.e:
             return min(classes, len(values))
@@ -146,10 +132,9 @@ class RangeRule(Rule):
         """k, and two records where a range is asked for."""
         return max(self.model.k or 1, 2 if self.model.e else 1)
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Last minus first number that occurs at least e; records or values at least k."""
-        return Compiled(
-            CompiledKind.RANGE,
-            ints=(self.model.k or 0, int(self.model.count == "distinct")),
-            floats=(float(self.model.e), *(float(number) for number in self.numbers)),
-        )
+        spans = Range(float(self.model.e), self.numbers)
+        if self.model.k is None:
+            return (spans,)
+        return (Size(self.model.k) if self.model.count == "rows" else Distinct(self.model.k), spans)

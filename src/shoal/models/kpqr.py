@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    own_values,
-    require,
-    require_column,
-    require_word,
-    settled,
-)
-from shoal.models.p_sensitive import max_classes
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, settled
+from shoal.models.column import Column, Floats, Ints, own_values
+from shoal.models.conditions import max_classes
+from shoal.models.forms import Form, Variance
+from shoal.models.parameters import Number, Whole, Word
 from shoal.models.variance import variance_for
 
 REFERENCES = ("all", "rare")
@@ -41,24 +30,21 @@ class KPQR(Model):
     Variances are population variances over known values (`shoal.models.variance`). The k comes from k_anonymity.
     """
 
-    p: int
-    q: float
-    r: float
-    attribute: str | None = None
-    reference: str = "all"
-    scope: str = "required"
+    p: Annotated[int, Whole("distinct values in a class with a rare one", 1)]
+    q: Annotated[float, Number("a value of less than this share of all records is rare", 0, 1)]
+    r: Annotated[float, Number("share of the reference variance in a class with a rare value", 0, 1)]
+    attribute: Attribute = None
+    reference: Annotated[str, Word("whose variance is the reference: all records', or the rare ones'", REFERENCES)] = (
+        "all"
+    )
+    scope: Annotated[str, Word("whose variance is tested: the classes with a rare value, or with p values", SCOPES)] = (
+        "required"
+    )
 
     name: ClassVar[str] = "kpqr"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = False
     main: ClassVar[str] = "p"
-
-    def __post_init__(self) -> None:
-        require("kpqr", "p", self.p, 1, whole=True)
-        require("kpqr", "q", self.q, 0, 1)
-        require("kpqr", "r", self.r, 0, 1)
-        require_word("kpqr", "reference", self.reference, REFERENCES)
-        require_word("kpqr", "scope", self.scope, SCOPES)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -76,7 +62,7 @@ class RareRule(Rule):
     model: KPQR
 
     def __init__(self, model: KPQR, column: Column, n: int) -> None:
-        super().__init__(model, column.name, own_values(column), n)
+        super().__init__(model, column, own_values(column), n)
         frequencies = self.table_counts
         self.rare: NDArray[np.bool_] = (frequencies > 0) & (frequencies / max(1, n) < model.q - TOLERANCE)
         self.variance = variance_for(model, column)
@@ -135,17 +121,21 @@ class RareRule(Rule):
 
     def max_classes(self) -> int:
         """Condition 2 (docs/models.md#condition-2), where every record is rare and so every class is obliged."""
-        return max_classes(self.table_counts, self.n, self.model.p) if self._all_rare() else self.n
+        return max_classes(self.table_counts, self.model.p) if self._all_rare() else self.n
 
     def min_size(self) -> int:
         """p, where every record is rare."""
         return self.model.p if self._all_rare() else 1
 
-    def compiled(self) -> Compiled:
-        """Rare flags, p, and the variance as numbers of its form."""
-        ints, floats = self.variance.flat()
-        return Compiled(
-            CompiledKind.VARIANCE,
-            ints=(self.model.p, int(self.model.scope == "literal"), *(int(flag) for flag in self.rare), *ints),
-            floats=(float(self.model.r), self.references[self.model.reference], *floats),
+    def forms(self) -> tuple[Form, ...]:
+        """Values and variance of the classes with rare values."""
+        model = self.model
+        variance = Variance(
+            p=model.p,
+            r=float(model.r),
+            flagged=self.rare,
+            reference=self.references[model.reference],
+            numbers=self.variance.flat(),
+            literal=model.scope == "literal",
         )
+        return (variance,)

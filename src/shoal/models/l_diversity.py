@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from shoal import exact
 from shoal.errors import ConfigError
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    by_blocks,
-    own_values,
-    require,
-    require_column,
-    require_word,
-    rounded,
-    settled,
-)
-from shoal.models.p_sensitive import DistinctRule, max_classes
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded, settled
+from shoal.models.column import Column, Floats, Ints, own_values
+from shoal.models.conditions import max_classes
+from shoal.models.forms import Entropy, Form, Recursive
+from shoal.models.p_sensitive import DistinctRule
+from shoal.models.parameters import Number, Word, require
 
 VARIANTS = ("distinct", "entropy", "recursive")
 
@@ -38,16 +26,16 @@ class LDiversity(Model):
 
     - distinct: at least l different values;
     - entropy: an entropy of at least ln l (l need not be whole);
-    - recursive: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (Domingo-Ferrer et al. 2008 print
-      r_1 as the first summand on the right, with which the test is vacuous for c ≥ 1.)
+    - recursive: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (Domingo-Ferrer
+      et al. 2008 print r_1 as the first summand on the right, with which the test is vacuous for c ≥ 1.)
 
     Frequencies are those of known values; a class without any known value is never diverse.
     """
 
-    l: float  # noqa: E741 - the papers' symbol
-    attribute: str | None = None
-    variant: str = "distinct"
-    c: float | None = None
+    l: Annotated[float, Number("well-represented values in every class", 1)]  # noqa: E741 - the papers' symbol
+    attribute: Attribute = None
+    variant: Annotated[str, Word("what makes values well represented", VARIANTS)] = "distinct"
+    c: Annotated[float | None, Number("for recursive: r_1 < c·(r_l + … + r_m)", 0, above=True)] = None
 
     name: ClassVar[str] = "l_diversity"
     union_closed: ClassVar[bool] = True
@@ -55,8 +43,8 @@ class LDiversity(Model):
     local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_word("l_diversity", "variant", self.variant, VARIANTS)
-        require("l_diversity", "l", self.l, 1, whole=self.variant != "entropy")
+        require("l_diversity", "l", self.l, 1, whole=self.variant in ("distinct", "recursive"))
+        super().__post_init__()
         if self.variant == "recursive":
             require("l_diversity", "c", self.c, 0, above=True)
         elif self.c is not None:
@@ -86,10 +74,10 @@ class LDiversity(Model):
         """The variant's rule on the attribute's own values."""
         column = require_column(self, column)
         if self.variant == "entropy":
-            return EntropyRule(self, column.name, own_values(column), n)
+            return EntropyRule(self, column, own_values(column), n)
         if self.variant == "recursive":
-            return RecursiveRule(self, column.name, own_values(column), n)
-        return DistinctRule(self, column.name, own_values(column), n, int(self.l))
+            return RecursiveRule(self, column, own_values(column), n)
+        return DistinctRule(self, column, own_values(column), n, int(self.l))
 
 
 class EntropyRule(Rule):
@@ -122,15 +110,15 @@ class EntropyRule(Rule):
 
     def max_classes(self) -> int:
         """An entropy of ln l takes at least l values: Condition 2 (docs/models.md#condition-2)."""
-        return max_classes(self.table_counts, self.n, self.min_size())
+        return max_classes(self.table_counts, self.min_size())
 
     def min_size(self) -> int:
         """At least l values."""
         return max(1, math.ceil(self.model.l * (1 - 2 * TOLERANCE)))
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Entropy at least ln l."""
-        return Compiled(CompiledKind.ENTROPY, floats=(float(exact.log(self.model.l)),))
+        return (Entropy(float(exact.log(self.model.l))),)
 
 
 class RecursiveRule(Rule):
@@ -177,16 +165,16 @@ class RecursiveRule(Rule):
 
     def max_classes(self) -> int:
         """At least l values a class: Condition 2 (docs/models.md#condition-2)."""
-        by_values = max_classes(self.table_counts, self.n, int(self.model.l))
+        by_values = max_classes(self.table_counts, int(self.model.l))
         return min(by_values, self.n // self.min_size())
 
     def min_size(self) -> int:
         """l − 1 records before the tail, and a tail above r_1/c ≥ 1/c."""
         return int(self.model.l) + math.floor(1 / float(self.model.c or 1))
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """r_1 below c times the tail from r_l on."""
-        return Compiled(CompiledKind.RECURSIVE, ints=(int(self.model.l),), floats=(float(self.model.c or 0),))
+        return (Recursive(int(self.model.l), float(self.model.c or 0)),)
 
 
 def entropy(counts: Ints) -> Floats:

@@ -1,30 +1,18 @@
-"""(p, α)-sensitivity: at least p values with a total weight of at least α (docs/models.md#p_alpha_sensitive)."""
+"""(p, α)-sensitivity: at least p values with a total weight of at least α in every class (docs/models.md#p_alpha_sensitive)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    own_values,
-    require,
-    require_column,
-    require_word,
-    rounded,
-    settled,
-)
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, rounded, settled
+from shoal.models.column import Column, Floats, Ints, own_values
+from shoal.models.forms import Form, Weight
 from shoal.models.p_plus_sensitive import category_of
 from shoal.models.p_sensitive import DistinctRule
+from shoal.models.parameters import Number, Whole, Word
 
 SCOPES = ("rows", "distinct")
 
@@ -38,20 +26,15 @@ class PAlphaSensitive(Model):
     (`scope="distinct"`) of the class.
     """
 
-    p: int
-    alpha: float
-    attribute: str | None = None
-    scope: str = "rows"
+    p: Annotated[int, Whole("distinct values in every class", 1)]
+    alpha: Annotated[float, Number("total weight of every class", 0)]
+    attribute: Attribute = None
+    scope: Annotated[str, Word("what is weighed: the records, or each distinct value once", SCOPES)] = "rows"
 
     name: ClassVar[str] = "p_alpha_sensitive"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
-
-    def __post_init__(self) -> None:
-        require("p_alpha_sensitive", "p", self.p, 1, whole=True)
-        require("p_alpha_sensitive", "alpha", self.alpha, 0)
-        require_word("p_alpha_sensitive", "scope", self.scope, SCOPES)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -69,7 +52,7 @@ class WeightRule(DistinctRule):
     model: PAlphaSensitive
 
     def __init__(self, model: PAlphaSensitive, column: Column, n: int) -> None:
-        super().__init__(model, column.name, own_values(column), n, model.p)
+        super().__init__(model, column, own_values(column), n, model.p)
         category = category_of(model, column)
         self.rank = np.zeros(max(1, len(category)), dtype=np.int64)
         self.rank[: len(category)] = np.maximum(category, 0)
@@ -131,11 +114,7 @@ class WeightRule(DistinctRule):
             needed = int(np.searchsorted(np.cumsum(heaviest), self.model.alpha - TOLERANCE)) + 1
         return max(self.p, needed)
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Distinct codes at least p, and ranks that sum to at least α·(m − 1)."""
-        by_value = int(self.model.scope == "distinct")
-        return Compiled(
-            CompiledKind.WEIGHT,
-            ints=(self.p, by_value, self.steps, *(int(rank) for rank in self.rank)),
-            floats=(float(self.model.alpha),),
-        )
+        weight = Weight(float(self.model.alpha), self.rank, self.steps, once=self.model.scope == "distinct")
+        return (*super().forms(), weight)

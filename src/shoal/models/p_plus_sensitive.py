@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from shoal.errors import ConfigError
-from shoal.models.base import Column, Ints, Model, Rule, occurring, regrouped, require, require_column
+from shoal.models.base import Attribute, Model, Rule, require_column
+from shoal.models.column import Column, Ints, occurring, regrouped
 from shoal.models.p_sensitive import DistinctRule
+from shoal.models.parameters import Whole
 
 
 @dataclass(frozen=True)
@@ -19,17 +21,14 @@ class PPlusSensitive(Model):
     This is extended p-sensitivity on the taxonomy root → category → value with every category protected.
     """
 
-    p: int
-    attribute: str | None = None
+    p: Annotated[int, Whole("categories in every class", 1)]
+    attribute: Attribute = None
 
     name: ClassVar[str] = "p_plus_sensitive"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
     local: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require("p_plus_sensitive", "p", self.p, 1, whole=True)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -40,7 +39,7 @@ class PPlusSensitive(Model):
         """Count categories instead of values."""
         column = require_column(self, column)
         view = regrouped(column, "categories", category_of(self, column), len(column.categories))
-        return DistinctRule(self, column.name, view, n, self.p, counted="categories")
+        return DistinctRule(self, column, view, n, self.p, counted="categories")
 
 
 def category_of(model: Model, column: Column) -> Ints:

@@ -1,42 +1,31 @@
-"""p-sensitivity: every class has at least p distinct values (docs/models.md#p_sensitive)."""
+"""p-sensitivity: every class has at least p distinct values of each sensitive attribute (docs/models.md#p_sensitive)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.models.base import (
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    View,
-    own_values,
-    require,
-    require_column,
-)
+from shoal.models.base import Attribute, Model, Rule, require_column
+from shoal.models.column import Column, Floats, Ints, View, own_values
+from shoal.models.conditions import max_classes
+from shoal.models.forms import Distinct, Form
+from shoal.models.parameters import Whole
 
 
 @dataclass(frozen=True)
 class PSensitive(Model):
     """Every class has at least `p` distinct values of the attribute (of every sensitive one by default)."""
 
-    p: int
-    attribute: str | None = None
+    p: Annotated[int, Whole("distinct values in every class", 1)]
+    attribute: Attribute = None
 
     name: ClassVar[str] = "p_sensitive"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"
     local: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require("p_sensitive", "p", self.p, 1, whole=True)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -46,18 +35,18 @@ class PSensitive(Model):
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values."""
         column = require_column(self, column)
-        return DistinctRule(self, column.name, own_values(column), n, self.p)
+        return DistinctRule(self, column, own_values(column), n, self.p)
 
 
 class DistinctRule(Rule):
     """At least p of the view's codes occur in each class. Missing values are no value."""
 
-    def __init__(self, model: Model, attribute: str, view: View, n: int, p: int, counted: str = "values") -> None:
-        super().__init__(model, attribute, view, n)
+    def __init__(self, model: Model, column: Column, view: View, n: int, p: int, counted: str = "values") -> None:
+        super().__init__(model, column, view, n)
         self.p, self.counted = p, counted
 
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
-        """How many values are missing: Hom for one attribute (docs/models.md#hom-and-div)."""
+        """How many values are missing: Hom (docs/models.md#hom-and-div) of one attribute."""
         return np.asarray(np.maximum(0.0, self.p - np.count_nonzero(counts, axis=1)))
 
     def strongest(self, sizes: Ints, counts: Ints) -> float:
@@ -78,28 +67,12 @@ class DistinctRule(Rule):
 
     def max_classes(self) -> int:
         """Condition 2 (docs/models.md#condition-2)."""
-        return max_classes(self.table_counts, self.n, self.p)
+        return max_classes(self.table_counts, self.p)
 
     def min_size(self) -> int:
         """p records are needed for p values."""
         return self.p
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Distinct codes at least p."""
-        return Compiled(CompiledKind.DISTINCT, ints=(self.p,))
-
-
-def max_classes(frequencies: Ints, n: int, p: int) -> int:
-    """The largest m with Σ min(f_v, m) ≥ m·p: Condition 2 in its equivalent form (docs/models.md#condition-2).
-
-    A class needs p different values, so m classes need m·p records of which no value gives more than m.
-    Records with a missing value are no help, which is why n itself does not enter.
-    """
-    low, high = 0, int(frequencies.sum()) // max(p, 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if int(np.minimum(frequencies, middle).sum()) >= middle * p:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        return (Distinct(self.p),)

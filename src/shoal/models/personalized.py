@@ -1,33 +1,29 @@
-"""Personalized privacy: nobody's guarding node is inferred with more than a given probability (Xiao & Tao 2006)."""
+"""Personalized privacy: nobody's guarding node is inferred with more than a given probability (docs/models.md#personalized)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from shoal.errors import ConfigError, InternalError, did_you_mean
-from shoal.models.base import (
-    TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
-    Model,
-    Rule,
-    View,
-    by_blocks,
-    occurring,
-    own_values,
-    require,
-    require_column,
-    rounded,
-)
+from shoal.errors import ConfigError, did_you_mean
+from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded
+from shoal.models.column import Column, Floats, Ints, View, occurring, own_values
+from shoal.models.forms import Breach, Form
+from shoal.models.parameters import OneOf, Share, require
 from shoal.taxonomy import Taxonomy
+
+GUARD = OneOf(
+    "the guarding nodes: levels above each value, a mapping from values to nodes, or a column with a node for each record",
+    (
+        {"type": "integer", "minimum": 0},
+        {"type": "string", "minLength": 1},
+        {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,9 @@ class Personalized(Model):
     mapping, an empty guard and a missing value ask for nothing; all records count in the class.
     """
 
-    breach: float
-    attribute: str | None = None
-    guard: int | str | Mapping[str, str] | tuple[tuple[str, str], ...] = 1
+    breach: Annotated[float, Share("largest share of a class below a record's guarding node")]
+    attribute: Attribute = None
+    guard: Annotated[int | str | Mapping[str, str] | tuple[tuple[str, str], ...], GUARD] = 1
 
     name: ClassVar[str] = "personalized"
     superset_closed: ClassVar[bool] = False
@@ -50,7 +46,7 @@ class Personalized(Model):
     smaller_is_stronger: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require("personalized", "breach", self.breach, 0, 1, above=True)
+        super().__post_init__()
         if isinstance(self.guard, Mapping):
             # Pairs, because a model is hashable.
             pairs = tuple((str(value), str(node)) for value, node in self.guard.items())
@@ -62,6 +58,11 @@ class Personalized(Model):
                 "personalized: guard is empty; give a number of levels, a mapping from values to nodes, or the name of "
                 "a column with a node for each record."
             )
+
+    @property
+    def beside(self) -> str | None:
+        """The column with a guarding node for each record."""
+        return self.guard if isinstance(self.guard, str) else None
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -86,7 +87,7 @@ class Personalized(Model):
         for code in occurring(column):
             value[code] = _node(tree, column.labels[code])
         if isinstance(self.guard, str):
-            view, value, guard = _guarded_records(self.guard, column, tree, value)
+            view, value, guard = _guarded_pairs(self.guard, column, tree, value)
         else:
             view, guard = own_values(column), _guards_of_values(self.guard, column, tree, value)
         for node, above in zip(value, guard, strict=True):
@@ -95,7 +96,7 @@ class Personalized(Model):
                     f"personalized: the guard '{tree.labels[above]}' of '{column.name}' is not above the value "
                     f"'{tree.labels[node]}' that it guards; name that value or a node above it."
                 )
-        return BreachRule(self, column.name, view, n, tree, value, guard)
+        return BreachRule(self, column, view, n, tree, value, guard)
 
 
 def _node(tree: Taxonomy, label: str) -> int:
@@ -123,29 +124,19 @@ def _guards_of_values(guard: Any, column: Column, tree: Taxonomy, value: Ints) -
     return nodes_up
 
 
-def _guarded_records(name: str, column: Column, tree: Taxonomy, value: Ints) -> tuple[View, Ints, Ints]:
+def _guarded_pairs(name: str, column: Column, tree: Taxonomy, value: Ints) -> tuple[View, Ints, Ints]:
     """The view of the pairs that occur, with the value's node and the guard's node of each pair."""
-    guards = getattr(column, "guards", None)
-    if guards is None:
+    pairs = column.pairs(name)
+    if pairs is None:
         raise ConfigError(
             f"personalized: guard = '{name}' names a column with the guard of each record of '{column.name}', and "
             "there is none; declare it, or give a number of levels or a mapping instead."
         )
-    if len(guards) != len(column.codes):
-        raise InternalError(f"guards of '{column.name}': {len(guards)} for {len(column.codes)} records")
-    texts = np.asarray(guards, dtype=object).copy()
-    texts[texts == np.array(None)] = ""
-    labels, which = np.unique(texts.astype(str), return_inverse=True)
-    nodes = np.array([_node(tree, label) if label else -1 for label in labels], dtype=np.int64)
-    known = column.codes >= 0
-    keys = column.codes.astype(np.int64) * len(labels) + which
-    pairs, codes = np.unique(keys[known], return_inverse=True)
-    of_record = np.full(len(column.codes), -1, dtype=np.int32)
-    of_record[known] = codes
-    if not len(pairs):
-        return View((column.name, "guards", name), of_record, 1), value[:1], np.array([-1])
-    view = View((column.name, "guards", name), of_record, len(pairs))
-    return view, value[pairs // len(labels)], nodes[pairs % len(labels)]
+    view = View((column.name, "guards", name), max(1, len(pairs.labels)), beside=name)
+    if not len(pairs.labels):
+        return view, value[:1], np.array([-1])
+    nodes = {label: _node(tree, label) if label else -1 for label in pairs.labels}
+    return view, value[pairs.codes], np.array([nodes[label] for label in pairs.labels], dtype=np.int64)
 
 
 class BreachRule(Rule):
@@ -154,9 +145,9 @@ class BreachRule(Rule):
     model: Personalized
 
     def __init__(
-        self, model: Personalized, attribute: str, view: View, n: int, tree: Taxonomy, value: Ints, guard: Ints
+        self, model: Personalized, column: Column, view: View, n: int, tree: Taxonomy, value: Ints, guard: Ints
     ) -> None:
-        super().__init__(model, attribute, view, n)
+        super().__init__(model, column, view, n)
         self.nodes = np.unique(guard[guard >= 0])
         self.labels = [tree.labels[node] for node in self.nodes]
         self.of_pair = np.where(guard >= 0, np.searchsorted(self.nodes, guard), -1)
@@ -217,13 +208,6 @@ class BreachRule(Rule):
             return 1
         return math.ceil(1 / (self.model.breach + TOLERANCE))
 
-    def compiled(self) -> Compiled:
-        """Each pair's guard, and for each guard the pairs below it with their parts."""
-        rows, pairs = np.nonzero(self.inside)
-        starts = np.searchsorted(rows, np.arange(len(self.nodes) + 1))
-        lengths = (len(self.of_pair), len(self.nodes))
-        return Compiled(
-            CompiledKind.BREACH,
-            ints=(*lengths, *(int(x) for part in (self.of_pair, starts, pairs) for x in part)),
-            floats=(float(self.model.breach), *(float(x) for x in self.inside[rows, pairs])),
-        )
+    def forms(self) -> tuple[Form, ...]:
+        """Each pair's guard, and which part of each pair lies below each guard."""
+        return (Breach(float(self.model.breach), self.of_pair, self.inside),)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.models.base import Floats, Ints
+from shoal.models.column import Floats, Ints
 from shoal.taxonomy import Taxonomy
 
 
@@ -29,13 +29,9 @@ class Ranges:
         np.cumsum(counts[:, self.order], axis=1, out=prefix[:, 1:])
         return np.asarray(prefix[:, self.end] - prefix[:, self.begin])
 
-    def flat(self) -> tuple[int, ...]:
+    def flat(self) -> Ints:
         """For compiled loops: the lengths, then order, begin and end."""
-        return (
-            len(self.order),
-            len(self.begin),
-            *(int(x) for part in (self.order, self.begin, self.end) for x in part),
-        )
+        return np.concatenate([[len(self.order), len(self.begin)], self.order, self.begin, self.end])
 
 
 def singles(codes: Ints, weight: float) -> Ranges:

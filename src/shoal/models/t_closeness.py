@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -11,22 +11,17 @@ from shoal import exact
 from shoal.errors import ConfigError
 from shoal.models.base import (
     TOLERANCE,
-    Column,
-    Compiled,
-    CompiledKind,
-    Floats,
-    Ints,
+    Attribute,
     Model,
     Rule,
     by_blocks,
     leaves_of,
-    occurring,
-    own_values,
-    require,
     require_column,
-    require_word,
     settled,
 )
+from shoal.models.column import Column, Floats, Ints, occurring, own_values
+from shoal.models.forms import Distance, Form
+from shoal.models.parameters import Number, Word
 from shoal.models.ranges import Ranges, prefixes, singles, subtrees
 
 DISTANCES = ("equal", "ordered", "hierarchical")
@@ -44,20 +39,17 @@ class TCloseness(Model):
     there is a taxonomy, else equal. Distributions are over known values; a class without any is at distance 1.
     """
 
-    t: float
-    attribute: str | None = None
-    distance: str | None = None
+    t: Annotated[float, Number("largest distance of a class to the table", 0, 1)]
+    attribute: Attribute = None
+    distance: Annotated[
+        str | None, Word("how far values are apart; by the kind of the attribute if left out", DISTANCES)
+    ] = None
 
     name: ClassVar[str] = "t_closeness"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "t"
     smaller_is_stronger: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require("t_closeness", "t", self.t, 0, 1)
-        if self.distance is not None:
-            require_word("t_closeness", "distance", self.distance, DISTANCES)
 
     @classmethod
     def examples(cls) -> tuple[Model, ...]:
@@ -90,17 +82,15 @@ class TCloseness(Model):
 class ClosenessRule(Rule):
     """Earth mover's distances in closed form: Σ weight·|share in the class − share in the table| over ranges.
 
-    Equal distance sums over single values with weight ½ and ordered distance over prefixes with weight 1/(m − 1)
-    (docs/models.md#t_closeness). For hierarchical distance it is Σ height(N)/H · min(pos(N), neg(N)) over inner nodes. Let x_C be
-    the surplus of the class below node C. With A = Σ |x_C| over the children of N, pos + neg = A and
-    pos − neg = x_N, so min(pos, neg) = (A − |x_N|)/2. Collecting |x_C| from C and from its parent gives
-    Σ |x_C| · (height(parent of C) − height(C))/(2H) over all nodes but the root, where x is 0.
+    Equal distance sums over single values with weight ½, ordered distance over prefixes with weight 1/(m − 1), and
+    hierarchical distance over the values below each node but the root, weighing (height of its parent − its own)/(2H).
+    docs/models.md#t_closeness derives it.
     """
 
     model: TCloseness
 
     def __init__(self, model: TCloseness, column: Column, n: int, ranges: Ranges) -> None:
-        super().__init__(model, column.name, own_values(column), n)
+        super().__init__(model, column, own_values(column), n)
         self.ranges = ranges
         self.known = int(self.table_counts.sum())
         self.target = ranges.sums(self.table_counts[None, :])[0] / max(1, self.known)
@@ -153,10 +143,6 @@ class ClosenessRule(Rule):
                 return int(sizes[close[0]])
         return max(1, limit)
 
-    def compiled(self) -> Compiled:
+    def forms(self) -> tuple[Form, ...]:
         """Weighted differences over ranges at most t."""
-        return Compiled(
-            CompiledKind.DISTANCE,
-            ints=self.ranges.flat(),
-            floats=(float(self.model.t), *map(float, self.target), *map(float, self.ranges.weight)),
-        )
+        return (Distance(float(self.model.t), self.ranges, self.target),)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal import exact
-from shoal.models.base import Column, Floats, Ints, Model, by_blocks, leaves_of
+from shoal.models.base import Model, by_blocks, leaves_of
+from shoal.models.column import Column, Floats, Ints
 from shoal.models.ranges import Ranges, singles, subtrees
 
 
@@ -37,9 +38,9 @@ class NumberVariance:
         # Squares of differences, not a difference of squares, which would lose the digits that ratios need.
         return np.asarray((counts * (self.values - mean[:, None]) ** 2).sum(axis=1) / known)
 
-    def flat(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    def flat(self) -> tuple[Ints, Floats]:
         """For compiled loops: form 0, and the values."""
-        return (0,), tuple(map(float, self.values))
+        return np.array([0]), self.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +64,9 @@ class TreeVariance:
         variance = 0.5 * (self.top - exact.along(shares**2, self.ranges.weight))
         return np.where(known > 0, np.maximum(variance, 0.0), 0.0)
 
-    def flat(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    def flat(self) -> tuple[Ints, Floats]:
         """For compiled loops: form 1 with the ranges, and φ(root) with the weights."""
-        return (1, *self.ranges.flat()), (self.top, *map(float, self.ranges.weight))
+        return np.concatenate([[1], self.ranges.flat()]), np.concatenate([[self.top], self.ranges.weight])
 
 
 Variance = NumberVariance | TreeVariance

@@ -27,10 +27,14 @@ def refined(
 
     Where a record can spoil the class it joins (t-closeness and its relatives) priced relocation comes first: it moves
     single records and minds what they use up, while the box search moves groups. Full-domain partitions publish one
-    level a column and are left as they are; so are policies that no compiled loop knows.
+    level a column and are left as they are. A policy with a model that compiled loops do not know (`Rule.forms`) is asked
+    through NumPy, class by class: records with the same sensitive values change places, which no rule can notice, and
+    classes are broken and split. The notes say so.
     """
-    if effort is False or partition.levels is not None or rules.flat() is None or partition.classes == 0:
+    if effort is False or partition.levels is not None or partition.classes == 0:
         return partition
+    if rules.entries is None:
+        return _asked_class_by_class(data, rules, partition, objective, effort, seed, progress)
     from shoal.refine.box_search import box_search
     from shoal.refine.relocation import relocate
 
@@ -47,4 +51,30 @@ def refined(
 
         found = search(data.codes, space, rules, found, effort=work, seed=seed, progress=part)
     note = {"by": [search.__name__ for search in searches], "effort": "fast" if effort is True else effort}
+    return Partition(found.labels, None, {**partition.notes, "refined": note})
+
+
+def _asked_class_by_class(
+    data: Microdata,
+    rules: Rules,
+    partition: Partition,
+    objective: Measure,
+    effort: Effort,
+    seed: int,
+    progress: Callable[[float], None] | None,
+) -> Partition:
+    """The refinement of policies that compiled loops do not know; slower, and not as far."""
+    from shoal.refine.il_optimization import il_optimization
+    from shoal.refine.relocation import relocate
+
+    work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
+    space = data.space(objective)
+    swapped = relocate(data.codes, space, rules, partition, effort=work, seed=seed, progress=progress)
+    found = il_optimization(data.codes, space, rules, swapped, iterate=True)
+    unknown = [str(rule) for rule in rules.rules if rule.forms() is None]
+    note = {
+        "by": ["relocate", "il_optimization"],
+        "effort": "fast" if effort is True else effort,
+        "why": f"compiled loops do not know {', '.join(unknown)}: no record moves alone, and the box search is left out",
+    }
     return Partition(found.labels, None, {**partition.notes, "refined": note})

@@ -57,12 +57,13 @@ def relocate(
 ) -> Partition:
     """Move records between the classes of a partition until the budget is used up or nothing is gained any more.
 
-    The loss never grows. The number of classes stays what it is, and suppressed records stay suppressed.
+    The loss never grows. The number of classes stays what it is, and suppressed records stay suppressed. Where a rule has no
+    form for compiled loops, records only change places with others of the same sensitive values.
     """
     budget = int(_seconds(effort) * RATE)
     flat_rules = rules.flat()
     kept = np.flatnonzero(partition.labels >= 0)
-    if flat_rules is None or partition.classes < 2:
+    if partition.classes < 2:
         return partition
     search = _Search(codes[kept], space, rules, flat_rules, kept, partition.labels[kept], seed)
     search.run(budget, progress or (lambda share: None))
@@ -87,7 +88,14 @@ class _Search:
     """The state of one search: labels now, the best ones, and the work done."""
 
     def __init__(
-        self, codes: Codes, space: Space, rules: Rules, flat_rules: FlatRules, kept: Ints, labels: Codes, seed: int
+        self,
+        codes: Codes,
+        space: Space,
+        rules: Rules,
+        flat_rules: FlatRules | None,
+        kept: Ints,
+        labels: Codes,
+        seed: int,
     ) -> None:
         from shoal.kernels.space import flatten
 
@@ -128,15 +136,14 @@ class _Search:
         """Sweeps at falling prices and one of swaps, block by block; says whether the best state got better."""
         from shoal.kernels.relocation import move_records, swap_records
 
-        end = self.work + limit
+        rules, end = self.rules, self.work + limit
         for block in self.blocks():
             inside, table, classes = self.part(block)
             order = np.arange(len(inside))
-            for price in prices:
-                order = self.random.permutation(order)
-                self.work += move_records(
-                    self.flat, self.rules, table, classes, order, price, self.top, end - self.work
-                )
+            if rules is not None:
+                for price in prices:
+                    order = self.random.permutation(order)
+                    self.work += move_records(self.flat, rules, table, classes, order, price, self.top, end - self.work)
             order = self.random.permutation(order)
             self.work += swap_records(self.flat, table, classes, order, end - self.work)
             self.labels[inside] = block[classes.label]

@@ -14,7 +14,7 @@ import polars as pl
 from shoal.errors import ConfigError, InputError
 from shoal.io.written import read_written
 from shoal.models import MODELS, Model, Rule
-from shoal.policy import Policy
+from shoal.policy import Policy, labelled
 from shoal.schema import Schema
 from shoal.transform import require_transformed
 from shoal.verifier.classes import Classes, Published, published_classes
@@ -145,8 +145,7 @@ def audit(
     rules: list[Rule] = []
     for model in _probes(policy):
         for column in columns if model.per_attribute else [None]:
-            # Without protected nodes this is p-sensitivity again.
-            if column is not None and model.name == "extended_p_sensitive" and not column.protect:
+            if column is not None and not model.says_more(column):
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -201,9 +200,4 @@ def _opened(masked: pl.DataFrame, schema: Schema, policy: Policy | None, cells: 
         raise InputError("The masked table has no records.")
     classes = published_classes(masked if cells is None else cells, quasi, schema)
     columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
-    for model in policy.models if policy is not None else ():
-        guard, wanted = getattr(model, "guard", None), getattr(model, "attribute", None)
-        if isinstance(guard, str) and guard in masked.columns:
-            nodes = np.array(masked[guard].cast(pl.String).to_list(), dtype=object)
-            columns = [replace(c, guards=nodes) if wanted in (None, c.name) else c for c in columns]
-    return _Opened(classes, columns)
+    return _Opened(classes, labelled(columns, policy, masked) if policy is not None else columns)

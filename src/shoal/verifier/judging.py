@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError
-from shoal.models import Rule, View
-from shoal.verifier.sensitive import AuditedColumn
+from shoal.models import Rule, Sensitive
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -21,13 +20,13 @@ CELLS = 4_000_000
 
 
 def judge(
-    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[AuditedColumn] = ()
+    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[Sensitive] = ()
 ) -> tuple[list[float], Floats]:
     """Every class against every rule.
 
     - `rules`: the policy's rules, bound to the sensitive attributes.
     - `labels`, `sizes`: the class of each record, and the records of each class.
-    - `columns`: the sensitive attributes, to bind a rule again with another parameter; none by default.
+    - `columns`: the sensitive attributes that the rules count; none by default.
 
     Classes × values may not fit into memory, so classes are taken some at a time. What holds in all pieces is the
     weakest of what holds in each. Returns the strongest parameter of each rule, and deficits per rule and class.
@@ -45,7 +44,7 @@ def judge(
     for i, rule in enumerate(rules):
         by_view.setdefault(rule.view.key if rule.view is not None else None, []).append(i)
     for members in by_view.values():
-        for piece, counts in _pieces(rules[members[0]].view, labels, sizes):
+        for piece, counts in _pieces(rules[members[0]], labels, sizes, columns):
             for i in members:
                 found[i].append(rules[i].strongest(sizes[piece], counts))
                 deficits[i, piece] = rules[i].deficit(sizes[piece], counts)
@@ -57,24 +56,25 @@ def judge(
     return strongest, deficits
 
 
-def _pieces(view: View | None, labels: Ints, sizes: Ints) -> Iterator[tuple[slice, Ints]]:
-    """Some classes at a time, with their histograms over the view's codes."""
-    if view is None:
+def _pieces(rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> Iterator[tuple[slice, Ints]]:
+    """Some classes at a time, with their histograms over the rule's view."""
+    if rule.view is None:
         yield slice(0, len(sizes)), np.zeros((len(sizes), 0), dtype=np.int64)
         return
+    view, seen = rule.view, rule.view.of_records(next(c for c in columns if c.name == rule.attribute))
     order = np.argsort(labels, kind="stable")
     ends = np.concatenate([[0], np.cumsum(sizes)])
     step = max(1, CELLS // view.width)
     for begin in range(0, len(sizes), step):
         end = min(begin + step, len(sizes))
         records = order[ends[begin] : ends[end]]
-        codes, owner = view.codes[records].astype(np.int64), labels[records] - begin
+        codes, owner = seen[records].astype(np.int64), labels[records] - begin
         cells = (owner * view.width + codes)[codes >= 0]
         counts = np.bincount(cells, minlength=(end - begin) * view.width).astype(np.int64, copy=False)
         yield slice(begin, end), counts.reshape(end - begin, view.width)
 
 
-def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[AuditedColumn]) -> bool:
+def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> bool:
     """Whether the rule holds everywhere with this main parameter: a piece may oblige other classes than the whole."""
     main = rule.model.main
     column = next((column for column in columns if column.name == rule.attribute), None)
@@ -84,6 +84,5 @@ def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequenc
         return True  # 0 and the like: no value of the parameter holds, and that is what it says
     again = model.bind(column, rule.n)
     # The value is a result of floating point itself, so equality is not to be had.
-    return not any(
-        (again.deficit(sizes[piece], counts) > 1e-9).any() for piece, counts in _pieces(again.view, labels, sizes)
-    )
+    pieces = _pieces(again, labels, sizes, columns)
+    return not any((again.deficit(sizes[piece], counts) > 1e-9).any() for piece, counts in pieces)

@@ -10,38 +10,26 @@ from numpy.typing import NDArray
 
 from shoal.columns import is_named, sensitive_taxonomy, texts, told_apart, typed
 from shoal.errors import InputError
+from shoal.models import Sensitive
 from shoal.schema import Schema
 from shoal.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, eq=False)
-class AuditedColumn:
+class AuditedColumn(Sensitive):
     """A sensitive attribute as the masked table shows it.
 
-    `name` is the column; `codes` has one number a record, -1 for missing, and `labels` the text of each; `numbers` the
-    value behind each code where they are numbers; `ordered` says whether the codes are in a meaningful order.
-    `taxonomy`, `protect` and `categories` are the schema's; `guards` are guarding nodes, one a record, for personalized
-    privacy.
+    Beside what models ask of any sensitive attribute, `joined` are the values that have several spellings and are counted
+    as one, and `blank` the spellings of missing, which are no value.
 
     >>> import numpy as np
     >>> from shoal.verifier import AuditedColumn
-    >>> AuditedColumn("illness", np.array([0, 1], dtype=np.int32), ("flu", "cold"), None, False, None, (), ()).labels
+    >>> AuditedColumn("illness", np.array([0, 1], dtype=np.int32), ("flu", "cold")).labels
     ('flu', 'cold')
     """
 
-    name: str
-    codes: NDArray[np.int32]
-    labels: tuple[str, ...]
-    numbers: NDArray[np.float64] | None
-    ordered: bool
-    taxonomy: Taxonomy | None
-    protect: tuple[str, ...]
-    categories: tuple[tuple[str, tuple[str, ...]], ...]
-    guards: NDArray[np.object_] | None = None
     joined: tuple[tuple[str, ...], ...] = ()
-    """Values that have several spellings, and are counted as one."""
     blank: tuple[str, ...] = ()
-    """Spellings of missing, which are no value."""
 
 
 def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedColumn:

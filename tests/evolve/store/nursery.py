@@ -171,7 +171,7 @@ def _warm() -> None:
     import shoal.evolve.store.publish
     import shoal.evolve.store.store  # noqa: F401
     from shoal.evolve.i3m.classes import Binding, Classes
-    from shoal.microdata import Sensitive
+    from shoal.models import Sensitive
     from shoal.space import Interval, Set, Space
 
     n = 40

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import InputError, InternalError
 from shoal.evolve.i3m.index import Rows, longer
-from shoal.microdata import Sensitive
+from shoal.models import Sensitive
 from shoal.policy import Policy, Rules
 from shoal.space import Codes, Interval, Space
 
@@ -51,29 +51,35 @@ class Change:
 class Binding:
     """Binds a policy to a table that changes: from the sensitive codes of its records to the policy's rules.
 
-    The codes have one column per sensitive attribute, then one per attribute with guards (personalized privacy).
+    The codes have one column per sensitive attribute, then one for each column of labels that a model wants beside one.
     """
 
     def __init__(self, policy: Policy, columns: Sequence[Sensitive] = ()) -> None:
         self.policy, self.columns = policy, tuple(columns)
-        self._guards = [
-            np.unique(column.guards.astype(str), return_inverse=True) if column.guards is not None else None
-            for column in columns
-        ]
+        beside: dict[str, NDArray[np.object_]] = {}
+        for column in columns:
+            beside.update(column.beside)
+        self._labels, self._codes = {}, {}
+        for name, labels in beside.items():
+            texts = np.array(["" if label is None else str(label) for label in labels], dtype=object)
+            self._labels[name], self._codes[name] = np.unique(texts, return_inverse=True)
 
     def codes(self) -> Codes:
         """The codes of the columns given."""
         parts: list[NDArray[Any]] = [column.codes for column in self.columns]
-        parts += [found[1] for found in self._guards if found is not None]
-        return np.stack(parts, axis=1).astype(np.int32)
+        return np.stack([*parts, *self._codes.values()], axis=1).astype(np.int32)
 
     def __call__(self, codes: Codes) -> Rules:
-        bound, at = [], len(self.columns)
-        for j, column in enumerate(self.columns):
-            guards = None
-            if (found := self._guards[j]) is not None:
-                guards, at = found[0].astype(object)[codes[:, at]], at + 1
-            bound.append(replace(column, codes=np.ascontiguousarray(codes[:, j]), guards=guards))
+        places = enumerate(self._labels.items(), start=len(self.columns))
+        beside = {name: labels[codes[:, at]] for at, (name, labels) in places}
+        bound = [
+            replace(
+                column,
+                codes=np.ascontiguousarray(codes[:, j]),
+                beside={name: beside[name] for name in column.beside},
+            )
+            for j, column in enumerate(self.columns)
+        ]
         return self.policy.bind(bound, len(codes))
 
 

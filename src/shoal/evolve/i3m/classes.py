@@ -48,7 +48,7 @@ from shoal.evolve.i3m.repair import TICKS, Judge, neighbours_of, same_rules
 from shoal.evolve.i3m.step import Step
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.policy import Policy, Rules
+from shoal.policy import Policy, Rules, labelled
 from shoal.space import Codes, Measure, Space
 
 __all__ = ["Batch", "Bind", "Binding", "Change", "Classes", "Numbers"]
@@ -121,9 +121,8 @@ class Classes:
         ranges: Ranges = "declared",
     ) -> Classes:
         """The classes of a partition of a table."""
-        from shoal.microdata import with_guards
 
-        binding = Binding(policy, with_guards(data.sensitive, policy, data.frame))
+        binding = Binding(policy, labelled(data.sensitive, policy, data.frame))
         codes = binding.codes() if binding.columns else None
         return cls(data.space(measure), data.codes, partition.labels, binding, codes, ranges=ranges)
 
@@ -283,11 +282,12 @@ class Classes:
     ) -> Change:
         """A box search (`shoal.refine`) among these classes (all, by default) and so many nearest ones of each.
 
-        The loss falls or stays. Classes that come out of it with other members get new numbers.
+        The loss falls or stays. Classes that come out of it with other members get new numbers. A policy with a model that
+        compiled loops do not know (`Rule.forms`) is left as it is.
         """
         from shoal.refine.box_search import box_search
 
-        if self._judge.rules.flat() is None:
+        if self._judge.rules.entries is None:
             return self.apply()
         grouping, ledger = self._grouping, self._ledger
         slots = self._slots(classes)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.columns import by_count, declared_taxonomy, numbers_of, texts, typed
 from shoal.errors import InputError, did_you_mean
-from shoal.microdata import Sensitive
+from shoal.models import Sensitive
 from shoal.policy import Policy, Rules
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, Codes, Domain, Interval, Measure, Set, Space, Tree
@@ -218,10 +218,11 @@ class Books:
 
     def __init__(self, schema: Schema, policy: Policy, books: Mapping[tuple[str, str], Codebook] | None = None) -> None:
         self.schema, self.policy = schema, policy
-        self._guard_of = _guards(schema, policy)
+        wanted = policy.beside(schema.named("sensitive"))
+        self._beside = {at: [name for name in names if name in schema.attributes] for at, names in wanted.items()}
         roles = [("quasi", name) for name in schema.named("quasi")]
         roles += [("sensitive", name) for name in schema.named("sensitive")]
-        roles += [("guard", name) for name in dict.fromkeys(self._guard_of.values())]
+        roles += [("guard", name) for name in dict.fromkeys(name for names in self._beside.values() for name in names)]
         plain = Attribute(role="other", kind="category")  # type: ignore[call-arg]
         self.books = {
             (role, name): (books or {}).get((role, name))
@@ -263,11 +264,11 @@ class Books:
         columns = []
         for j, name in enumerate(names):
             column = replace(self.books["sensitive", name].sensitive, codes=np.ascontiguousarray(codes[:, j]))
-            if name in self._guard_of:
-                guard = self._guard_of[name]
+            beside = {}
+            for guard in self._beside.get(name, ()):
                 nodes = np.array([*self.books["guard", guard].labels, None], dtype=object)
-                column = replace(column, guards=nodes[codes[:, len(names) + guards.index(guard)]])
-            columns.append(column)
+                beside[guard] = nodes[codes[:, len(names) + guards.index(guard)]]
+            columns.append(replace(column, beside=beside))
         return tuple(columns)
 
     def moves(self, old: Books) -> tuple[list[Map | None], list[Map | None]]:
@@ -319,16 +320,6 @@ def settled(schema: Schema, frame: pl.DataFrame) -> Schema:
             taxonomy = declared_taxonomy(frame, series, str(kind), name, schema)
         found[name] = attribute.model_copy(update={"kind": kind, "taxonomy": taxonomy})
     return Schema(found)
-
-
-def _guards(schema: Schema, policy: Policy) -> dict[str, str]:
-    """The column of guarding nodes of each sensitive attribute that has one (personalized privacy)."""
-    found: dict[str, str] = {}
-    for model in policy.models:
-        guard, wanted = getattr(model, "guard", None), getattr(model, "attribute", None)
-        if isinstance(guard, str) and guard in schema.attributes:
-            found.update({name: guard for name in schema.named("sensitive") if wanted in (None, name)})
-    return found
 
 
 def _side_by_side(columns: Mapping[tuple[str, str], NDArray[np.int32]], quasi: bool, n: int) -> Codes:

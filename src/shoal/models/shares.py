@@ -1,0 +1,73 @@
+"""Rules that bound the share of each value in a class, from above, from below or both."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.models.base import TOLERANCE, Model, Rule, by_blocks
+from shoal.models.column import Column, Floats, Ints, own_values
+from shoal.models.forms import Form, Shares
+
+# least_size looks at class sizes up to this one; a search without end would pay little.
+SIZES = 4096
+# Bounds on whole numbers of records are widened by this, so that rounding excludes nothing that the rule allows.
+NOISE = 1e-9
+
+
+class SharesRule(Rule):
+    """The shares of an attribute's values against their bounds."""
+
+    def __init__(self, model: Model, column: Column, n: int, bounds: Shares) -> None:
+        super().__init__(model, column, own_values(column), n)
+        self.bounds, self.labels = bounds, column.labels
+
+    def shares(self, sizes: Ints, counts: Ints) -> Floats:
+        """Share of every value that is bound (one column each) in every class."""
+        whole = counts.sum(axis=1) if self.bounds.of_known else sizes
+        return np.asarray(counts[:, self.bounds.minded] / np.maximum(whole, 1)[:, None])
+
+    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+        """How many records are too many or too few: Σ max(0, c_v − upper_v·size) + Σ max(0, lower_v·size − c_v)."""
+        return by_blocks(self._deficit, counts, sizes)
+
+    def _deficit(self, counts: Ints, sizes: Ints) -> Floats:
+        bounds, minded = self.bounds, self.bounds.minded
+        shares = self.shares(sizes, counts)
+        excess = shares - bounds.upper[minded]
+        if bounds.lower.any():
+            asked = (counts[:, minded] > 0) | bounds.everywhere
+            excess = np.maximum(excess, np.where(asked, bounds.lower[minded] - shares, 0.0))
+        off = np.where(excess > TOLERANCE, excess, 0.0).sum(axis=1)
+        if not bounds.of_known:
+            return np.asarray(off * sizes)
+        known = counts.sum(axis=1)
+        return np.where(known > 0, off * known, 1.0)
+
+    def least_size(self) -> int:
+        """No class has fewer known records than this: the smallest s at which whole numbers of records fit the bounds.
+
+        With s records a value can have from ⌈s·lower⌉ (at least 1) to ⌊s·upper⌋ of them, or none unless it has to occur.
+        """
+        frequencies = self.table_counts[self.bounds.minded & (self.table_counts > 0)]
+        lower, upper = (
+            bound[self.bounds.minded & (self.table_counts > 0)] for bound in (self.bounds.lower, self.bounds.upper)
+        )
+        limit = min(int(self.table_counts.sum()), SIZES)
+        if not len(frequencies):
+            return 1
+        step = max(1, 65_536 // len(frequencies))
+        for begin in range(1, limit + 1, step):
+            sizes = np.arange(begin, min(begin + step, limit + 1))[:, None]
+            least = np.maximum(1, np.ceil(sizes * (lower - 2 * TOLERANCE) - NOISE))
+            most = np.minimum(frequencies, np.floor(np.minimum(sizes * (upper + 2 * TOLERANCE), sizes) + NOISE))
+            possible = least <= most
+            fits = np.where(possible, most, 0).sum(axis=1) >= sizes[:, 0]
+            if self.bounds.everywhere:
+                fits &= possible.all(axis=1) & (least.sum(axis=1) <= sizes[:, 0])
+            if fits.any():
+                return int(sizes[fits.argmax(), 0])
+        return max(1, limit)
+
+    def forms(self) -> tuple[Form, ...]:
+        """The bounds."""
+        return (self.bounds,)
