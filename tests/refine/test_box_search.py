@@ -13,7 +13,6 @@ import shoal
 import shoal.refine.box_search as module
 from shoal.algorithms import run
 from shoal.kernels.box_search import search
-from shoal.kernels.box_state import SIZE
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.refine import refined
@@ -99,18 +98,18 @@ def test_books_agree_with_the_partition(policy: Policy) -> None:
     part = take(whole, np.arange(data.n), np.zeros(data.n, dtype=np.int64))
     store = part.store
     before = loss_of(data, one_class(data.n), "il")
-    seed, k = np.array([9], dtype=np.uint64), max(1, rules.k)
+    store.desk.random = 9
     flat = rules.flat()
     assert flat is not None
-    change = search(whole.gauge, flat, part.table, store, seed, k, rules.superset_closed, 0.3, 3_000_000)
+    search(whole.gauge, flat, part.table, store, 0.3, 3_000_000)
     live, dense = np.unique(part.labels(part.held()), return_inverse=True)
     assert rules.deficits(dense, len(live)).max() <= 0
-    assert loss_of(data, shoal.Partition(dense), "il") == pytest.approx(before + change)
+    assert loss_of(data, shoal.Partition(dense), "il") == pytest.approx(before + float(store.desk.gained))
     order = np.argsort(dense, kind="stable")
     states = space.states(data.codes, order, np.searchsorted(dense[order], np.arange(len(live))))
     assert np.array_equal(store.box[live], states)
-    assert np.array_equal(store.klass[live, SIZE], np.bincount(dense))
-    assert store.klass[:, SIZE].sum() == data.n
+    assert np.array_equal(store.classes["size"][live], np.bincount(dense))
+    assert store.classes["size"][: store.desk.old].sum() == data.n
     counts = rules.stats(dense, len(live)).counts
     if counts:
         assert np.array_equal(store.histogram[live], np.concatenate(counts, axis=1))

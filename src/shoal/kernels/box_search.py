@@ -3,62 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from shoal.kernels.box_propose import EPSILON, SHIFTS, pick, propose, uniform
+from shoal.kernels.box_draft import copy_class, count_in, finish, good, plan, tighten, touch
+from shoal.kernels.box_gauge import EPSILON, holds, row_cost, row_covers, row_join
+from shoal.kernels.box_propose import pick, propose, uniform
 from shoal.kernels.box_shift import find_class, shift
-from shoal.kernels.box_state import (
-    CLASS,
-    CLASSES,
-    CLOSED,
-    CODES,
-    COUNT,
-    FOUND,
-    FOUNDS,
-    HEAD,
-    KIND,
-    LIVE,
-    MASKS,
-    NEXT_IN_CLASS,
-    NEXT_IN_TUPLE,
-    NOBODY,
-    OLD_SIZE,
-    OPEN,
-    PARTIAL,
-    PLAN,
-    PLANS,
-    POINT,
-    SHIFT,
-    SIZE,
-    SLOT,
-    SPARE,
-    SPARES,
-    STATUS,
-    TAKEN,
-    TOUCHED,
-    TOUCHES,
-    TUPLE,
-    WORK,
-    Floats,
-    Gauge,
-    Ints,
-    Shorts,
-    Store,
-    Table,
-    Words,
-    copy_row,
-    count_in,
-    finish,
-    good,
-    holds,
-    note,
-    row_cost,
-    row_covers,
-    row_join,
-    tighten,
-    touch,
-)
-from shoal.kernels.jit import inner
+from shoal.kernels.box_types import CLOSED, NOBODY, PARTIAL, Gauge, Store, Table
+from shoal.kernels.jit import bare, entry
 from shoal.kernels.logs import log, power
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import SET, popcount
@@ -66,127 +17,95 @@ from shoal.policy import FlatRules
 
 # A donor that would break is closed with the share it loses to this power: the more it loses, the likelier.
 DISSOLVES = 0.7
+# Operations that the budget counts for a step of whatever kind, and for a class that it touches.
+STEP_WORK, TOUCH_WORK = 60, 10
 
 
-@njit(cache=True, nogil=True)
-def search(
-    gauge: Gauge,
-    rules: FlatRules,
-    table: Table,
-    store: Store,
-    seed: Words,
-    k: int,
-    closed_up: bool,
-    heat: float,
-    until: int,
-) -> float:
-    """Steps until the work counter reaches `until`; returns the change of the total loss.
+@entry
+def search(gauge: Gauge, rules: FlatRules, table: Table, store: Store, heat: float, until: int) -> None:
+    """Steps until the work counter reaches `until`; what the total loss changes by is added to `gained`.
 
-    Work is counted in operations of about the same length. `closed_up`: good classes stay good whatever joins them.
+    All that a step leaves behind is in the store, so a search may stop and go on anywhere.
     """
-    # By threes at most: from four names on, Python makes a tuple, and one of arrays takes long to compile.
-    spec, losses, tree = gauge.spec, gauge.losses, gauge.tree
-    codes, records, bins = table.codes, table.record_tuple, table.bins
-    near, masks, shares = table.near, table.masks, table.shares
-    box, loss, histogram = store.box, store.loss, store.histogram
-    klass, hold, heads = store.klass, store.hold, store.tuple_head
-    lists, covers, number = store.lists, store.covers, store.number
-    trial = len(box) - 2
-    total = 0.0
-    while number[WORK] < until:
-        number[WORK] += 60
-        limit = -heat * log(1.0 - uniform(seed))
-        t, c = pick(records, heads, hold, loss, seed)
-        kind = uniform(seed)
-        change, fresh = np.inf, np.int64(NOBODY)
-        if kind < shares[SHIFTS]:
-            change = shift(
-                spec, losses, codes, near, bins, box, loss, histogram, klass, hold, heads, lists, covers,
-                number, seed, t, c, k,
-            )  # fmt: skip
-        else:
-            replaced = propose(
-                spec, losses, tree, codes, near, records, box, loss, klass, hold, heads, number, shares, seed, kind,
-                t, c, trial, k,
-            )  # fmt: skip
-            price = row_cost(spec, losses, box, trial)
-            kept = c if replaced else np.int64(NOBODY)
-            inside = 0
-            if replaced or price < loss[c] - EPSILON:
-                inside = scan(spec, codes, masks, box, hold, heads, klass, loss, lists, number, price, kept, trial)
-            if inside >= k:
-                fresh = klass[number[CLASSES], LIVE]
-                klass[fresh, STATUS] = PARTIAL
-                if take(rules, bins, box, loss, histogram, klass, hold, lists, number, seed, fresh, kept, k):
-                    # From here on numbers are exact, and what follows only adds to the change.
-                    change = settle(spec, losses, codes, box, loss, klass, hold, lists, number, fresh, limit)
-                    change = rehouse(
-                        spec, losses, codes, near, bins, box, loss, histogram, klass, hold, heads, lists, covers,
-                        number, fresh, change, limit,
-                    )  # fmt: skip
-        if number[TOUCHES] > 0:
-            accepted = change <= limit
-            if accepted and not (closed_up and fresh != NOBODY):
-                accepted = fresh == NOBODY or good(rules, klass, histogram, fresh, k)
-                for i in range(number[TOUCHES]):
-                    d = klass[i, TOUCHED]
-                    accepted = accepted and (klass[d, STATUS] == CLOSED or good(rules, klass, histogram, d, k))
-            finish(spec, tree, box, loss, histogram, klass, hold, heads, lists, covers, number, fresh, accepted)
-            total += change if accepted else 0.0
-    return total
+    desk = store.desk
+    while desk.work < until:
+        desk.work += STEP_WORK
+        desk.limit = -heat * log(1.0 - uniform(desk))
+        desk.fresh = NOBODY
+        change = np.inf
+        t, c = pick(table, store)
+        kind = uniform(desk)
+        if kind < desk.shifts:
+            change = shift(gauge, table, store, t, c)
+        elif propose(gauge, table, store, t, c, kind) and scan(gauge, table, store):
+            win(rules, table, store)
+            if fill(rules, table, store):
+                # From here on numbers are exact, and what follows only adds to the change.
+                change = settle(gauge, table, store)
+                change = rehouse(gauge, table, store, change)
+        if desk.touched > 0:
+            accepted = change <= desk.limit and all_good(rules, store)
+            finish(gauge, store, accepted)
+            desk.gained += change if accepted else 0.0
 
 
-@inner
-def sift(spec: Ints, masks: Words, box: Ints, trial: int) -> bool:
+@bare
+def all_good(rules: FlatRules, store: Store) -> bool:
+    """Whether all classes of the draft satisfy the policy."""
+    desk = store.desk
+    if desk.fresh != NOBODY:
+        if desk.closed_up:
+            return True
+        if not good(rules, store, desk.fresh):
+            return False
+    for i in range(desk.touched):
+        c = np.int64(store.lists[i].touched)
+        if store.classes[c].status != CLOSED and not good(rules, store, c):
+            return False
+    return True
+
+
+@bare
+def sift(gauge: Gauge, table: Table, store: Store) -> bool:
     """Mark the tuples that may lie in the trial box in the last row of the masks; whether it is certain that they do."""
+    masks, box, trial = table.masks, store.box, store.desk.trial
     marked, scratch = len(masks) - 1, len(masks) - 2
     words = masks.shape[1]
     exact = True
     for w in range(words):
         masks[marked, w] = ~np.uint64(0)
-    for a in range(len(spec)):
-        slot, first, shift, codes = spec[a, SLOT], spec[a, MASKS], spec[a, SHIFT], spec[a, CODES]
-        if spec[a, KIND] == SET:
+    for a in range(len(gauge.attributes)):
+        it = gauge.attributes[a]
+        if it.kind == SET:
             for w in range(words):
                 masks[scratch, w] = 0
-            for code in range(codes):
-                if holds(box, trial, slot, code):
-                    row = first + (code >> shift)
+            for code in range(it.codes):
+                if holds(box, trial, it.slot, code):
+                    row = it.masks + (code >> it.shift)
                     for w in range(words):
                         masks[scratch, w] |= masks[row, w]
             for w in range(words):
                 masks[marked, w] &= masks[scratch, w]
-            exact = exact and shift == 0
-        elif box[trial, slot] > 0 or box[trial, slot + 1] < codes - 1:
-            before = first + (box[trial, slot] >> shift)
-            upto = first + (box[trial, slot + 1] >> shift) + 1
+            exact = exact and it.shift == 0
+        elif box[trial, it.slot] > 0 or box[trial, it.slot + 1] < it.codes - 1:
+            before = it.masks + (box[trial, it.slot] >> it.shift)
+            upto = it.masks + (box[trial, it.slot + 1] >> it.shift) + 1
             for w in range(words):
                 masks[marked, w] &= masks[upto, w] & ~masks[before, w]
-            exact = exact and shift == 0
+            exact = exact and it.shift == 0
     return exact
 
 
-@inner
-def scan(
-    spec: Ints,
-    codes: Shorts,
-    masks: Words,
-    box: Ints,
-    hold: Shorts,
-    heads: Shorts,
-    klass: Ints,
-    loss: Floats,
-    lists: Shorts,
-    number: Ints,
-    price: float,
-    kept: int,
-    trial: int,
-) -> int:
-    """List the holdings in the trial box: those that would pay no more in it (or are in class `kept`), and the others.
+@bare
+def scan(gauge: Gauge, table: Table, store: Store) -> bool:
+    """List the holdings in the trial box: those that would pay no more in it (or are in the class it replaces), and the others.
 
-    Returns the number of records in the box, or 0 when there is nothing to win.
+    Returns whether there are enough records in it, and anything to win.
     """
-    exact = sift(spec, masks, box, trial)
+    classes, holdings, lists = store.classes, store.holdings, store.lists
+    heads, masks, desk = store.heads, table.masks, store.desk
+    price, replaced = desk.price, desk.replaced
+    exact = sift(gauge, table, store)
     marked, words = len(masks) - 1, masks.shape[1]
     one = np.uint64(1)
     found, spare, inside, own = 0, 0, 0, 0
@@ -195,185 +114,180 @@ def scan(
         while word:
             t = 64 * w + popcount(np.int64((word & (~word + one)) - one))
             word &= word - one
-            if t < len(heads) and (exact or row_covers(spec, box, trial, codes, t)):
+            if t < len(heads) and (exact or row_covers(gauge, store.box, desk.trial, table.codes, t)):
                 h = heads[t]
                 while h != NOBODY:
-                    c = hold[h, CLASS]
-                    inside += hold[h, COUNT]
-                    if c == kept or loss[c] >= price - EPSILON:
-                        lists[found, FOUND] = h
+                    it = holdings[h]
+                    inside += it.count
+                    if it.home == replaced or classes[it.home].loss >= price - EPSILON:
+                        lists[found].found = h
                         found += 1
-                        own += hold[h, COUNT] if c == kept else 0
+                        own += it.count if it.home == replaced else 0
                     else:
-                        lists[spare, SPARE] = h
+                        lists[spare].spare = h
                         spare += 1
-                    h = hold[h, NEXT_IN_TUPLE]
-    number[FOUNDS] = found
-    number[SPARES] = spare
-    number[WORK] += found + spare + (3 * words * len(spec) >> 5)
-    same = kept != NOBODY and own == klass[kept, SIZE] and inside == own
-    return 0 if same or found == 0 else inside
+                    h = it.next_in_tuple
+    desk.found = found
+    desk.spare = spare
+    desk.work += found + spare + (3 * words * len(gauge.attributes) >> 5)
+    same = replaced != NOBODY and own == classes[replaced].size and inside == own
+    return found > 0 and not same and inside >= desk.k
 
 
-@inner
-def take(
-    rules: FlatRules,
-    bins: Shorts,
-    box: Ints,
-    loss: Floats,
-    histogram: Shorts,
-    klass: Ints,
-    hold: Shorts,
-    lists: Shorts,
-    number: Ints,
-    seed: Words,
-    fresh: int,
-    kept: int,
-    k: int,
-) -> bool:
-    """Draft the new class; whether it satisfies the policy.
+@bare
+def win(rules: FlatRules, table: Table, store: Store) -> None:
+    """Draft the new class with what was found.
 
-    It gets what was found. A donor that would break is closed, or gives only as much as leaves it good. If the new class
-    is not good then, it is filled with surplus records inside its box: what helps most, from the dearest class.
+    A donor that would break is closed, or gives only as much as leaves it good.
     """
-    founds, spares = number[FOUNDS], number[SPARES]
-    for i in range(founds):
-        h = np.int64(lists[i, FOUND])
-        c = np.int64(hold[h, CLASS])
-        if klass[c, STATUS] == OPEN:
-            touch(box, loss, histogram, klass, number, c)
-        count_in(klass, histogram, bins, c, np.int64(hold[h, POINT]), -np.int64(hold[h, COUNT]))
-    for i in range(number[TOUCHES]):
-        c = klass[i, TOUCHED]
-        if c == kept or klass[c, SIZE] == 0:
-            klass[c, STATUS] = CLOSED
-        elif not good(rules, klass, histogram, c, k):
-            share = 1.0 - klass[c, SIZE] / klass[c, OLD_SIZE]
-            klass[c, STATUS] = CLOSED if uniform(seed) < power(share, DISSOLVES) else PARTIAL
-            if klass[c, STATUS] == PARTIAL:
-                klass[c, SIZE] = klass[c, OLD_SIZE]
-                copy_row(box, loss, histogram, c + len(klass), c)
-    only_size = bins.shape[1] == 0
-    i, h, satisfied = 0, np.int64(0), False
-    while i < founds or (h != NOBODY and not satisfied):
-        most = np.int64(0)
-        if i < founds:
-            h = np.int64(lists[i, FOUND])
-            most = np.int64(hold[h, COUNT])
-        else:
-            h = np.int64(NOBODY)
-            best, dearest = 0.0, 0.0
-            deficit = 1.0 if only_size else class_deficit(rules, klass[fresh, SIZE], histogram[fresh])
-            for j in range(spares):
-                other = np.int64(lists[j, SPARE])
-                c, point = np.int64(hold[other, CLASS]), np.int64(hold[other, POINT])
-                if klass[c, SIZE] > k and hold[other, TAKEN] < hold[other, COUNT] and klass[c, STATUS] != PARTIAL:
-                    gain = deficit
-                    if not only_size:
-                        count_in(klass, histogram, bins, fresh, point, np.int64(1))
-                        gain -= class_deficit(rules, klass[fresh, SIZE], histogram[fresh])
-                        count_in(klass, histogram, bins, fresh, point, np.int64(-1))
-                    if gain > best or (gain > 0.0 and gain == best and loss[c] > dearest):
-                        h, best, dearest = other, gain, loss[c]
-            if h != NOBODY:
-                most = np.int64(1)
-                if only_size:
-                    most = min(k - klass[fresh, SIZE], np.int64(hold[h, COUNT] - hold[h, TAKEN]))
-            number[WORK] += spares >> 2 if only_size else spares
-        if most > 0:
-            c, point = np.int64(hold[h, CLASS]), np.int64(hold[h, POINT])
-            if i >= founds or klass[c, STATUS] == PARTIAL:
-                touch(box, loss, histogram, klass, number, c)
-                most = max(np.int64(0), min(most, klass[c, SIZE] - k))
-                count_in(klass, histogram, bins, c, point, -most)
-                while most > 0 and not good(rules, klass, histogram, c, k):
-                    count_in(klass, histogram, bins, c, point, np.int64(1))
-                    most -= 1
-                if most == 0 and i >= founds:
-                    klass[c, STATUS] = PARTIAL
-            if most > 0:
-                note(lists, hold, number, h, fresh, most)
-                count_in(klass, histogram, bins, fresh, point, most)
-        i += 1
-        if i >= founds:
-            satisfied = good(rules, klass, histogram, fresh, k)
-    number[WORK] += 10 * number[TOUCHES]
-    return satisfied and (number[TOUCHES] > 1 or klass[fresh, SIZE] < klass[klass[0, TOUCHED], OLD_SIZE])
+    classes, holdings, lists, desk = store.classes, store.holdings, store.lists, store.desk
+    desk.fresh = lists[desk.live].live
+    classes[desk.fresh].status = PARTIAL
+    for i in range(desk.found):
+        it = holdings[lists[i].found]
+        touch(store, np.int64(it.home))
+        count_in(table, store, np.int64(it.home), np.int64(it.point), -np.int64(it.count))
+    for i in range(desk.touched):
+        c = np.int64(lists[i].touched)
+        donor = classes[c]
+        if c == desk.replaced or donor.size == 0:
+            donor.status = CLOSED
+        elif not good(rules, store, c):
+            share = 1.0 - donor.size / classes[c + desk.old].size
+            if uniform(desk) < power(share, DISSOLVES):
+                donor.status = CLOSED
+            else:
+                donor.status = PARTIAL
+                copy_class(store, c + desk.old, c)
+    for i in range(desk.found):
+        h = np.int64(lists[i].found)
+        amount = np.int64(holdings[h].count)
+        if classes[holdings[h].home].status == PARTIAL:
+            amount = spared(rules, table, store, h, amount)
+        give(table, store, h, amount)
 
 
-@inner
-def settle(
-    spec: Ints,
-    losses: Floats,
-    codes: Shorts,
-    box: Ints,
-    loss: Floats,
-    klass: Ints,
-    hold: Shorts,
-    lists: Shorts,
-    number: Ints,
-    fresh: int,
-    limit: float,
-) -> float:
-    """Tighten the new class and the donors that stay; what the step changes so far. Stops past `limit`."""
-    for i in range(number[PLANS]):
-        row_join(spec, box, fresh, codes, np.int64(hold[lists[i, PLAN], TUPLE]), i)
-    loss[fresh] = row_cost(spec, losses, box, fresh)
-    change = klass[fresh, SIZE] * loss[fresh]
-    for i in range(number[TOUCHES]):
-        c = klass[i, TOUCHED]
-        change -= klass[c, OLD_SIZE] * loss[c + len(klass)]
+@bare
+def fill(rules: FlatRules, table: Table, store: Store) -> bool:
+    """Fill the new class with surplus records inside its box until it is good.
+
+    Returns whether it is, and is not just the class that it was won from.
+    """
+    holdings, classes, desk = store.holdings, store.classes, store.desk
+    fresh = classes[desk.fresh]
+    h, satisfied = np.int64(0), good(rules, store, desk.fresh)
+    while h != NOBODY and not satisfied:
+        h = best_spare(rules, table, store)
+        if h != NOBODY:
+            it, amount = holdings[h], np.int64(1)
+            if table.bins.shape[1] == 0:
+                amount = min(desk.k - fresh.size, np.int64(it.count - it.taken))
+            touch(store, np.int64(it.home))
+            amount = spared(rules, table, store, h, amount)
+            if amount == 0:
+                classes[it.home].status = PARTIAL
+            give(table, store, h, amount)
+            satisfied = good(rules, store, desk.fresh)
+    desk.work += TOUCH_WORK * desk.touched
+    first = classes[store.lists[0].touched + desk.old]
+    return satisfied and (desk.touched > 1 or fresh.size < first.size)
+
+
+@bare
+def best_spare(rules: FlatRules, table: Table, store: Store) -> int:
+    """The holding with surplus records that helps the new class most, from the dearest class."""
+    holdings, classes, desk = store.holdings, store.classes, store.desk
+    histogram, fresh = store.histogram, desk.fresh
+    only_size = table.bins.shape[1] == 0
+    deficit = 1.0 if only_size else class_deficit(rules, classes[fresh].size, histogram[fresh])
+    chosen, best, dearest = np.int64(NOBODY), 0.0, 0.0
+    for i in range(desk.spare):
+        h = np.int64(store.lists[i].spare)
+        it = holdings[h]
+        home = classes[it.home]
+        if home.size > desk.k and it.taken < it.count and home.status != PARTIAL:
+            gain = deficit
+            if not only_size:
+                count_in(table, store, fresh, np.int64(it.point), np.int64(1))
+                gain -= class_deficit(rules, classes[fresh].size, histogram[fresh])
+                count_in(table, store, fresh, np.int64(it.point), np.int64(-1))
+            if gain > best or (gain > 0.0 and gain == best and home.loss > dearest):
+                chosen, best, dearest = h, gain, home.loss
+    desk.work += desk.spare >> 2 if only_size else desk.spare
+    return chosen
+
+
+@bare
+def spared(rules: FlatRules, table: Table, store: Store, h: int, most: int) -> int:
+    """Take up to `most` records of a holding away from its class, as many as leave it good; how many."""
+    it = store.holdings[h]
+    c, point = np.int64(it.home), np.int64(it.point)
+    amount = max(np.int64(0), min(most, store.classes[c].size - store.desk.k))
+    count_in(table, store, c, point, -amount)
+    while amount > 0 and not good(rules, store, c):
+        count_in(table, store, c, point, np.int64(1))
+        amount -= 1
+    return amount
+
+
+@bare
+def give(table: Table, store: Store, h: int, amount: int) -> None:
+    """Plan that records of a holding go to the new class."""
+    if amount > 0:
+        plan(store, h, store.desk.fresh, amount)
+        count_in(table, store, store.desk.fresh, np.int64(store.holdings[h].point), amount)
+
+
+@bare
+def settle(gauge: Gauge, table: Table, store: Store) -> float:
+    """Tighten the new class and the donors that stay; what the step changes so far. Stops past the limit."""
+    classes, lists, desk = store.classes, store.lists, store.desk
+    fresh = desk.fresh
+    for i in range(desk.planned):
+        row_join(gauge, store.box, fresh, table.codes, np.int64(store.holdings[lists[i].planned].tuple), i)
+    classes[fresh].loss = row_cost(gauge, store.box, fresh)
+    change = classes[fresh].size * classes[fresh].loss
+    for i in range(desk.touched):
+        was = classes[lists[i].touched + desk.old]
+        change -= was.size * was.loss
     i = 0
-    while i < number[TOUCHES] and change <= limit:
-        c = klass[i, TOUCHED]
-        if klass[c, STATUS] != CLOSED:
-            tighten(spec, codes, box, hold, number, c, klass[c, HEAD])
-            loss[c] = row_cost(spec, losses, box, c)
-            change += klass[c, SIZE] * loss[c]
+    while i < desk.touched and change <= desk.limit:
+        c = np.int64(lists[i].touched)
+        it = classes[c]
+        if it.status != CLOSED:
+            tighten(gauge, table, store, c)
+            it.loss = row_cost(gauge, store.box, c)
+            change += it.size * it.loss
         i += 1
     return change
 
 
-@inner
-def rehouse(
-    spec: Ints,
-    losses: Floats,
-    codes: Shorts,
-    near: Shorts,
-    bins: Shorts,
-    box: Ints,
-    loss: Floats,
-    histogram: Shorts,
-    klass: Ints,
-    hold: Shorts,
-    heads: Shorts,
-    lists: Shorts,
-    covers: Words,
-    number: Ints,
-    fresh: int,
-    change: float,
-    limit: float,
-) -> float:
-    """Send the records left in closing classes to the classes where they cost least. Stops past `limit`."""
-    donors = number[TOUCHES]
+@bare
+def rehouse(gauge: Gauge, table: Table, store: Store, change: float) -> float:
+    """Send the records left in closing classes to the classes where they cost least; what the step changes with that.
+
+    Stops past the limit.
+    """
+    classes, holdings, desk = store.classes, store.holdings, store.desk
+    donors = desk.touched
     i = 0
-    while i < donors and change <= limit:
-        closing = klass[i, TOUCHED]
-        h = klass[closing, HEAD] if klass[closing, STATUS] == CLOSED else np.int64(NOBODY)
-        while h != NOBODY and change <= limit:
-            left = np.int64(hold[h, COUNT] - hold[h, TAKEN])
+    while i < donors and change <= desk.limit:
+        closing = classes[store.lists[i].touched]
+        h = closing.head if closing.status == CLOSED else np.int64(NOBODY)
+        while h != NOBODY and change <= desk.limit:
+            it = holdings[h]
+            left = np.int64(it.count - it.taken)
             if left > 0:
-                t = np.int64(hold[h, TUPLE])
-                best = find_class(
-                    spec, losses, codes, near, box, loss, klass, hold, heads, covers, number, t, left, fresh
-                )
-                touch(box, loss, histogram, klass, number, best)
-                change -= klass[best, SIZE] * loss[best]
-                row_join(spec, box, best, codes, t, klass[best, SIZE])
-                note(lists, hold, number, h, best, left)
-                count_in(klass, histogram, bins, best, np.int64(hold[h, POINT]), left)
-                loss[best] = row_cost(spec, losses, box, best)
-                change += klass[best, SIZE] * loss[best]
-            h = np.int64(hold[h, NEXT_IN_CLASS])
+                t = np.int64(it.tuple)
+                best = find_class(gauge, table, store, t, left)
+                home = classes[best]
+                touch(store, best)
+                change -= home.size * home.loss
+                row_join(gauge, store.box, best, table.codes, t, home.size)
+                plan(store, h, best, left)
+                count_in(table, store, best, np.int64(it.point), left)
+                home.loss = row_cost(gauge, store.box, best)
+                change += home.size * home.loss
+            h = np.int64(it.next_in_class)
         i += 1
     return change

@@ -139,7 +139,8 @@ class _Search:
         flat = rules.flat()
         assert flat is not None
         part = take(self.whole, records, labels)
-        random = np.random.default_rng([self.seed, number, place]).integers(1, 2**63, size=1).astype(np.uint64)
+        desk = part.store.desk
+        desk.random = np.uint64(np.random.default_rng([self.seed, number, place]).integers(1, 2**63))
         before = total = best = part.total()
         kept = part.held()
         slices = SLICES // rounds
@@ -148,11 +149,11 @@ class _Search:
             if self.stopped.is_set():
                 break
             cooled = (1 - (number + i / slices) / rounds) ** 2
-            heat = _heat(total, int(part.store.number[0]), len(records) / rules.k, strangers) * cooled
+            heat = _heat(total, int(desk.live), len(records) / rules.k, strangers) * cooled
             until = budget * (i + 1) // slices
-            total += search(
-                self.whole.gauge, flat, part.table, part.store, random, rules.k, rules.superset_closed, heat, until
-            )
+            desk.gained = np.float64(0.0)
+            search(self.whole.gauge, flat, part.table, part.store, heat, until)
+            total += float(desk.gained)
             # Only the end has to be as good as can be; until then a round hands on the state it has cooled to.
             if total < best - 1e-9 or number < rounds - 1:
                 best, kept = total, part.held()

@@ -16,16 +16,16 @@ from shoal.policy import Rules
 from shoal.space import Space
 
 if TYPE_CHECKING:
-    from shoal.kernels.box_state import Gauge, Store, Table
+    from shoal.kernels.box_types import Attribute, Fields, Gauge, Store, Table
 
 Ints = NDArray[np.int64]
 
+# So many near tuples are known of each: fewer lose on large k, more cost time and win nothing on Adult.
 NEAR = 32
-# Near tuples are looked for in stretches of so many, on all cores.
+# Near tuples are looked for in stretches of so many, on all cores; the first of a stretch has no neighbour to start from.
 CHUNK = 2_000
+# So many tuples below the last nodes of the tree: to look at a few costs less than to go a level deeper.
 LEAF = 8
-# At most 2^ROWS sets of tuples, and of classes, for an attribute.
-ROWS = 7
 # How often a step shifts a record, gathers near records, changes a class, generalizes a tuple at random, or joins near
 # tuples (the rest: a class grows), for k far below MIDDLE and for k far above.
 SMALL = (0.40, 0.38, 0.08, 0.04, 0.06)
@@ -63,31 +63,29 @@ class Part:
 
     def total(self) -> float:
         """The loss of all classes."""
-        sizes = self.store.klass[:, 0]
-        return exact.weighed(sizes, self.store.loss[: len(sizes)])
+        classes, live = self.store.classes, self.store.desk.old
+        return exact.weighed(classes["size"][:live], classes["loss"][:live])
 
     def held(self) -> NDArray[np.int32]:
-        """A copy of who is in which class."""
-        return self.store.hold[:, :4].copy()
+        """A copy of who is in which class: point, class and how many."""
+        holdings = self.store.holdings
+        return np.stack([holdings["point"], holdings["home"], holdings["count"]])
 
     def labels(self, held: NDArray[np.int32]) -> Ints:
         """Give each point's records, in order, to the classes that hold them, in order."""
-        from shoal.kernels.box_state import CLASS, COUNT, POINT
-
-        held = held[np.lexsort((held[:, CLASS], held[:, POINT]))]
+        _, home, count = held[:, np.lexsort((held[1], held[0]))]
         labels = np.empty(len(self.points), dtype=np.int64)
-        labels[np.argsort(self.points, kind="stable")] = np.repeat(held[:, CLASS], held[:, COUNT])
+        labels[np.argsort(self.points, kind="stable")] = np.repeat(home, count)
         return labels
 
 
 def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) -> Encoded:
     """What holds for all classes and all regions."""
+    from shoal.kernels.box_gauge import gauge as packed
     from shoal.kernels.box_near import nearest
-    from shoal.kernels.box_state import gauge as packed
     from shoal.kernels.space import flatten
 
     gauge = packed(flatten(space))
-    _number_masks(gauge.spec)
     first, of_record = _distinct(codes)
     order, nodes = _tree(space, codes[first])
     tuples = np.ascontiguousarray(codes[first][order])
@@ -101,25 +99,24 @@ def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) 
     near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
     edges = [*range(0, len(tuples), CHUNK), len(tuples)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda edge: nearest(gauge.spec, gauge.losses, tuples, nodes, near, *edge), pairwise(edges)))
+        list(pool.map(lambda edge: nearest(gauge, tuples, nodes, near, *edge, False), pairwise(edges)))
     return Encoded(space, rules, records, codes, gauge, tuples, near, bins, of_record[point_first], points)
 
 
 def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
     """A part of the table: some records, and the class of each of them (0, 1, 2 … without gaps)."""
-    from shoal.kernels.box_state import Table
+    from shoal.kernels.box_types import Table
 
     used_points, points = np.unique(whole.point_of_record[records], return_inverse=True)
     used, tuple_of_point = np.unique(whole.tuple_of_point[used_points], return_inverse=True)
     points, tuple_of_point = points.ravel(), tuple_of_point.ravel()
     tuples = whole.tuples[used]
     table = Table(
-        tuples,
-        tuple_of_point[points].astype(np.int32),
-        whole.bins[used_points],
-        _near(whole.near, used, len(whole.tuples)),
-        _masks(whole.gauge.spec, tuples),
-        _shares(whole.rules.k),
+        codes=tuples,
+        near=_near(whole.near, used, len(whole.tuples)),
+        records=tuple_of_point[points].astype(np.int32),
+        bins=whole.bins[used_points],
+        masks=_masks(whole.gauge.attributes, tuples),
     )
     return Part(records, points, table, _store(whole, table, records, labels, tuple_of_point, points))
 
@@ -150,54 +147,67 @@ def _near(near: NDArray[np.int32], used: Ints, m: int) -> NDArray[np.int32]:
     return np.where(filled < 0, np.arange(len(used), dtype=np.int32)[:, None], filled)
 
 
-def _shares(k: int) -> NDArray[np.float64]:
+def _shares(k: int) -> dict[str, float]:
     """Where in [0, 1) each kind of step ends: where few records make a class, single ones matter."""
     large = k**3 / (k**3 + MIDDLE**3)
-    return np.cumsum((1 - large) * np.array(SMALL) + large * np.array(LARGE))
+    ends = np.cumsum((1 - large) * np.array(SMALL) + large * np.array(LARGE))
+    return dict(zip(("shifts", "gathers", "changes", "generalizations", "joins"), ends.tolist(), strict=True))
 
 
 def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_point: Ints, points: Ints) -> Store:
     """The partition as holdings and boxes, with room for as many classes as there can ever be and one more."""
-    from shoal.kernels import box_state as state
+    from shoal.kernels.box_draft import cover
+    from shoal.kernels.box_types import NOBODY, Class, Desk, Holding, Listed, Store, blank
 
-    space, gauge, codes = whole.space, whole.gauge, whole.codes[records]
-    n, classes = len(codes), int(labels.max()) + 1
-    counts = whole.rules.stats(spread(labels, whole.records[records], whole.rules.n), classes).counts
-    room, holdings = n // whole.rules.k + 2, n + 2
+    space, rules, codes = whole.space, whole.rules, whole.codes[records]
+    n, live = len(codes), int(labels.max()) + 1
+    room, most = n // rules.k + 2, n + 2
     cells, amounts = np.unique(points * room + labels, return_counts=True)
     used = len(cells)
-    hold = np.full((holdings, 10), state.NOBODY, dtype=np.int32)
-    hold[:, [state.COUNT, state.TAKEN]] = 0
-    hold[:used, state.POINT], hold[:used, state.CLASS] = cells // room, cells % room
-    hold[:used, state.TUPLE], hold[:used, state.COUNT] = tuple_of_point[cells // room], amounts
-    hold[: holdings - used, state.FREE] = np.arange(used, holdings)
-    klass = np.zeros((room, 8), dtype=np.int64)
-    klass[:, state.SIZE] = np.bincount(labels, minlength=room)
-    klass[:, state.HEAD] = _linked(hold[:used], state.CLASS, state.NEXT_IN_CLASS, room)
-    klass[:, state.LIVE] = klass[:, state.PLACE] = np.arange(room)
-    heads = _linked(hold[:used], state.TUPLE, state.NEXT_IN_TUPLE, len(table.codes))
+    holdings = blank(Holding, most)
+    for field in ("point", "tuple", "home", "next_in_class", "back_in_class", "next_in_tuple", "back_in_tuple"):
+        holdings[field] = NOBODY
+    inside = holdings[:used]
+    inside["point"], inside["home"] = cells // room, cells % room
+    inside["tuple"], inside["count"] = tuple_of_point[cells // room], amounts
+    # Two rows for a box on trial, and as many entries as a step can plan: what it takes, and where the rest goes.
+    classes, lists = blank(Class, 2 * room + 2), blank(Listed, 2 * most)
     box = np.zeros((2 * room + 2, space.width), dtype=np.int64)
-    box[:classes] = space.states(codes, *by_class(labels))
-    loss = np.zeros(2 * room)
-    loss[:classes] = space.unit(box[:classes])
+    box[:live] = space.states(codes, *by_class(labels))
+    classes["size"][:room] = np.bincount(labels, minlength=room)
+    classes["loss"][:live] = space.unit(box[:live])
+    classes["head"][:room] = _linked(inside, "home", "class", room)
+    classes["place"][:room] = lists["live"][:room] = np.arange(room)
+    lists["free"][: most - used] = np.arange(used, most)
+    counts = rules.stats(spread(labels, whole.records[records], rules.n), live).counts
     histogram = np.zeros((2 * room, sum(part.shape[1] for part in counts)), dtype=np.int32)
     if counts:
-        histogram[:classes] = np.concatenate(counts, axis=1)
-    number = np.zeros(8, dtype=np.int64)
-    number[state.CLASSES], number[state.FREES] = classes, holdings - used
-    covers = np.zeros((len(table.masks), (room + 63) // 64), dtype=np.uint64)
-    state.cover(gauge.spec, gauge.tree, covers, box, classes)
-    lists = np.zeros((2 * holdings, 5), dtype=np.int32)
-    return state.Store(box, loss, histogram, klass, hold, heads, lists, covers, number)
+        histogram[:live] = np.concatenate(counts, axis=1)
+    desk = blank(Desk, 1)
+    known = {"k": rules.k, "closed_up": rules.superset_closed, "live": live, "free": most - used}
+    for field, value in {**known, **_shares(rules.k), "old": room, "trial": 2 * room}.items():
+        desk[field] = value
+    store = Store(
+        classes=classes,
+        box=box,
+        histogram=histogram,
+        holdings=holdings,
+        heads=_linked(inside, "tuple", "tuple", len(table.codes)),
+        covers=np.zeros((len(table.masks), (room + 63) // 64), dtype=np.uint64),
+        lists=lists,
+        desk=desk[0],
+    )
+    cover(whole.gauge, store)
+    return store
 
 
-def _linked(hold: NDArray[np.int32], column: int, after: int, size: int) -> NDArray[np.int32]:
-    """Thread the holdings with the same value in a column, in order and back; where each list begins."""
-    order = np.argsort(hold[:, column], kind="stable")
-    keys = hold[order, column]
+def _linked(holdings: NDArray[np.void], field: str, what: str, size: int) -> NDArray[np.int32]:
+    """Thread the holdings with the same value in a field, in order and back; where each list begins."""
+    order = np.argsort(holdings[field], kind="stable")
+    keys = holdings[field][order]
     same = keys[1:] == keys[:-1]
-    hold[order[:-1][same], after] = order[1:][same]
-    hold[order[1:][same], after + 1] = order[:-1][same]
+    holdings[f"next_in_{what}"][order[:-1][same]] = order[1:][same]
+    holdings[f"back_in_{what}"][order[1:][same]] = order[:-1][same]
     head = np.full(size, -1, dtype=np.int32)
     begins = np.concatenate([[True], ~same])
     head[keys[begins]] = order[begins]
@@ -234,29 +244,17 @@ def _tree(space: Space, codes: NDArray[np.int32]) -> tuple[Ints, Ints]:
     return order, np.concatenate(nodes).astype(np.int64)
 
 
-def _number_masks(spec: Ints) -> None:
-    """Where the rows of masks of each attribute begin, and how many codes share one."""
-    from shoal.kernels.box_state import CODES, MASKS, SHIFT
-
-    used = 0
-    for a in range(len(spec)):
-        last = int(spec[a, CODES]) - 1
-        spec[a, MASKS], spec[a, SHIFT] = used, max(0, last.bit_length() - ROWS)
-        used += (last >> int(spec[a, SHIFT])) + 2
-
-
-def _masks(spec: Ints, tuples: NDArray[np.int32]) -> NDArray[np.uint64]:
+def _masks(attributes: Fields[Attribute], tuples: NDArray[np.int32]) -> NDArray[np.uint64]:
     """Sets of tuples by code, as bits."""
-    from shoal.kernels.box_state import CODES, KIND, SHIFT
     from shoal.kernels.space import SET
 
     m = len(tuples)
     words, rows = (m + 63) // 64, []
-    for a in range(len(spec)):
-        shift = int(spec[a, SHIFT])
-        groups = np.arange((int(spec[a, CODES]) - 1 >> shift) + 2)[:, None]
+    for a in range(len(attributes)):
+        kind, shift, codes = (int(attributes[name][a]) for name in ("kind", "shift", "codes"))
+        groups = np.arange((codes - 1 >> shift) + 2)[:, None]
         group = tuples[:, a] >> shift
-        inside = groups == group if spec[a, KIND] == SET else groups > group
+        inside = groups == group if kind == SET else groups > group
         padded = np.zeros((len(inside), 64 * words), dtype=bool)
         padded[:, :m] = inside
         rows.append(np.packbits(padded, axis=1, bitorder="little").view(np.uint64))
