@@ -88,7 +88,14 @@ class Policy:
         }
 
     def beside(self, attributes: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The columns whose labels models want beside each sensitive attribute (guards of personalized privacy)."""
+        """The columns whose labels models want beside each of the sensitive `attributes` (guards of personalized privacy).
+
+        Returns them by attribute.
+
+        >>> import shoal
+        >>> shoal.Policy((shoal.Personalized(0.5, guard="wish"),)).beside(["illness"])
+        {'illness': ('wish',)}
+        """
         found: dict[str, tuple[str, ...]] = {}
         for name in attributes:
             wanted = [m.beside for m in self.models if getattr(m, "attribute", None) in (None, name)]

@@ -22,6 +22,10 @@ class AlphaK(Model):
     """In every class, each value (or each of `values`) has at most the share `alpha` of the records.
 
     Records with a missing value count in the class, so they lower the shares. The k comes from k_anonymity.
+
+    >>> import shoal
+    >>> shoal.AlphaK(0.5, "illness", values=["HIV"]).values
+    ('HIV',)
     """
 
     alpha: Annotated[float, Share("largest share of a value in a class")]

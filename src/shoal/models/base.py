@@ -12,6 +12,8 @@ Schema and the contract tests follow from that.
 >>> rule = KAnonymity(3).bind(None, 10)
 >>> rule.deficit(np.array([2, 3]), np.zeros((2, 0), dtype=np.int64))
 array([1., 0.])
+>>> KAnonymity(3).parameters(), KAnonymity.examples()[0].k, KAnonymity(3).says_more(None)
+({'k': 3}, 2, True)
 """
 
 from __future__ import annotations
@@ -84,7 +86,10 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Model(ABC):
-    """Parameters of a privacy model. Models join into a policy with `&`."""
+    """Parameters of a privacy model. Models join into a policy with `&`.
+
+    `attribute` is the sensitive attribute that a model is about; every one by default.
+    """
 
     name: ClassVar[str]
     main: ClassVar[str]
@@ -128,10 +133,13 @@ class Model(ABC):
 
     @abstractmethod
     def bind(self, column: Column | None, n: int) -> Rule:
-        """The rule for one sensitive attribute of a table with n records."""
+        """The model on one sensitive attribute (`column`; None where a model needs none) of a table with `n` records.
+
+        Returns the rule that judges classes.
+        """
 
     def says_more(self, column: Column) -> bool:
-        """Whether, on this column, the model is not merely another one under its own name."""
+        """Returns whether, on this `column`, the model is not merely another one under its own name."""
         return True
 
     def parameters(self) -> dict[str, Any]:

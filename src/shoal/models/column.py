@@ -78,7 +78,13 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """A sensitive attribute with one code per record, -1 for missing. `beside` has one label a record, by column."""
+    """A sensitive attribute of a table.
+
+    `name` is the column; `codes` has one number a record, -1 for missing, and `labels` the text of each; `numbers` the
+    value behind each code where they are numbers; `ordered` says whether the codes are in a meaningful order.
+    `taxonomy`, `protect` and `categories` are the schema's; `beside` has one label a record, by column, for models that
+    want them.
+    """
 
     name: str
     codes: Codes

@@ -18,8 +18,12 @@ from shoal.taxonomy import Taxonomy
 class ExtendedPSensitive(Model):
     """Every class has values below at least `p` different strong nodes of the attribute's taxonomy.
 
-    Protected are all leaves, the inner nodes that the schema lists under `protect`, and everything below
-    them. A protected node is strong when no node above it is protected.
+    Protected are all leaves, the inner nodes that the schema lists under `protect`, and everything below them. A
+    protected node is strong when no node above it is protected.
+
+    >>> import shoal
+    >>> print(shoal.ExtendedPSensitive(2))
+    extended_p_sensitive(p = 2)
     """
 
     p: Annotated[int, Whole("protected subtrees in every class", 1)]

@@ -15,7 +15,12 @@ from shoal.models.parameters import Whole
 
 @dataclass(frozen=True)
 class KAnonymity(Model):
-    """Every class has at least `k` records."""
+    """Every class has at least `k` records.
+
+    >>> import shoal
+    >>> print(shoal.KAnonymity(5) & shoal.PSensitive(3, "diagnosis"))
+    k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis
+    """
 
     k: Annotated[int, Whole("records in every class", 1)]
 

@@ -21,8 +21,12 @@ COUNTS = ("rows", "distinct")
 class KE(Model):
     """In every class the largest sensitive number exceeds the smallest by at least `e`.
 
-    With `k`, a class also has at least k records (`count="rows"`) or k distinct numbers (`count="distinct"`).
+    With `k`, a class also has at least k records (`count` "rows", the default) or k distinct numbers ("distinct").
     Usually the number of records is left to k_anonymity. A class without any known number never spans e.
+
+    >>> import shoal
+    >>> shoal.KE(1000.0, "income", count="distinct", k=3).count
+    'distinct'
     """
 
     e: Annotated[float, Number("how far the largest number of a class exceeds the smallest", 0)]

@@ -24,10 +24,15 @@ SCOPES = ("required", "literal")
 class KPQR(Model):
     """A class with a rare value has at least `p` distinct values, and the share `r` of the reference variance.
 
-    Rare is a value of less than the share `q` of all records. The reference is the variance of `all` records, or of
-    the `rare` ones as in the paper's procedure. `scope="literal"` tests the variance of every class with p or more values, as
-    the definition's sentence reads, instead of the classes that are required to have them.
-    Variances are population variances over known values (`shoal.models.variance`). The k comes from k_anonymity.
+    Rare is a value of less than the share `q` of all records. The `reference` is the variance of "all" records (the
+    default), or of the "rare" ones as in the paper's procedure. The `scope` "required" (the default) tests the variance
+    of the classes that are required to be diverse; "literal" that of every class with p or more values, as the
+    definition's sentence reads. Variances are population variances over known values (`shoal.models.variance`). The k
+    comes from k_anonymity.
+
+    >>> import shoal
+    >>> print(shoal.KPQR(3, 0.05, 0.5))
+    kpqr(p = 3, q = 0.05, r = 0.5, reference = all, scope = required)
     """
 
     p: Annotated[int, Whole("distinct values in a class with a rare one", 1)]

@@ -24,12 +24,19 @@ VARIANTS = ("distinct", "entropy", "recursive")
 class LDiversity(Model):
     """Every class has at least `l` well-represented values.
 
-    - distinct: at least l different values;
-    - entropy: an entropy of at least ln l (l need not be whole);
-    - recursive: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (Domingo-Ferrer
-      et al. 2008 print r_1 as the first summand on the right, with which the test is vacuous for c ≥ 1.)
+    What makes values well represented is the `variant`:
+
+
+    - "distinct" (the default): at least l different values;
+    - "entropy": an entropy of at least ln l (l need not be whole);
+    - "recursive", with `c`: r_1 < c·(r_l + … + r_m) for the frequencies r_1 ≥ … ≥ r_m. (Domingo-Ferrer et al. 2008
+      print r_1 as the first summand on the right, with which the test is vacuous for c ≥ 1.)
 
     Frequencies are those of known values; a class without any known value is never diverse.
+
+    >>> import shoal
+    >>> print(shoal.LDiversity(3, "illness", variant="recursive", c=2.0))
+    l_diversity(l = 3, variant = recursive, c = 2.0)
     """
 
     l: Annotated[float, Number("well-represented values in every class", 1)]  # noqa: E741 - the papers' symbol

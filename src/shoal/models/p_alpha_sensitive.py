@@ -21,9 +21,13 @@ SCOPES = ("rows", "distinct")
 class PAlphaSensitive(Model):
     """Every class has at least `p` distinct values, and weights that sum to at least `alpha`.
 
-    Of m categories, most secret first, the i-th weighs (i − 1)/(m − 1); a value weighs what its category does
-    and a missing one nothing. The sum runs over the records (`scope="rows"`) or the distinct values
-    (`scope="distinct"`) of the class.
+    Of m categories, most secret first, the i-th weighs (i − 1)/(m − 1); a value weighs what its category does and a
+    missing one nothing. The sum runs over the records (`scope` "rows", the default) or the distinct values ("distinct")
+    of the class.
+
+    >>> import shoal
+    >>> shoal.PAlphaSensitive(2, 1.5).scope
+    'rows'
     """
 
     p: Annotated[int, Whole("distinct values in every class", 1)]

@@ -19,6 +19,10 @@ class PPlusSensitive(Model):
     """Every class has values of at least `p` of the categories that the schema gives the attribute.
 
     This is extended p-sensitivity on the taxonomy root → category → value with every category protected.
+
+    >>> import shoal
+    >>> print(shoal.PPlusSensitive(2))
+    p_plus_sensitive(p = 2)
     """
 
     p: Annotated[int, Whole("categories in every class", 1)]

@@ -16,7 +16,12 @@ from shoal.models.parameters import Whole
 
 @dataclass(frozen=True)
 class PSensitive(Model):
-    """Every class has at least `p` distinct values of the attribute (of every sensitive one by default)."""
+    """Every class has at least `p` distinct values of the attribute (of every sensitive one by default).
+
+    >>> import shoal
+    >>> shoal.PSensitive(3, "diagnosis").parameters()
+    {'p': 3, 'attribute': 'diagnosis'}
+    """
 
     p: Annotated[int, Whole("distinct values in every class", 1)]
     attribute: Attribute = None

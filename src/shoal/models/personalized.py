@@ -30,9 +30,13 @@ GUARD = OneOf(
 class Personalized(Model):
     """For every record, at most the share `breach` of its class lies below the record's guarding node.
 
-    `guard` says where the guarding nodes are in the taxonomy: so many levels above each value (0 is the value itself),
-    a mapping from values to nodes, or the name of a column with a node for each record. A value outside the
-    mapping, an empty guard and a missing value ask for nothing; all records count in the class.
+    `guard` says where the guarding nodes are in the taxonomy: so many levels above each value (1 by default; 0 is the
+    value itself), a mapping from values to nodes, or the name of a column with a node for each record. A value outside
+    the mapping, an empty guard and a missing value ask for nothing; all records count in the class.
+
+    >>> import shoal
+    >>> shoal.Personalized(0.5, guard={"HIV": "Infections"}).parameters()["guard"]
+    {'HIV': 'Infections'}
     """
 
     breach: Annotated[float, Share("largest share of a class below a record's guarding node")]

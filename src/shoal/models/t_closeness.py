@@ -34,9 +34,15 @@ SIZES = 4096
 class TCloseness(Model):
     """The earth mover's distance between a class and the table is at most `t`.
 
-    Distances between values are `equal` (1), `ordered` (difference of ranks) or `hierarchical` (height of the
-    lowest common ancestor), each at most 1; by default ordered for numbers and ordered labels, hierarchical where
-    there is a taxonomy, else equal. Distributions are over known values; a class without any is at distance 1.
+    The `distance` between values is "equal" (1), "ordered" (difference of ranks) or "hierarchical" (height of the
+    lowest common ancestor), each at most 1; by default ordered for numbers and ordered labels, hierarchical where there
+    is a taxonomy, else equal. Distributions are over known values; a class without any is at distance 1.
+
+    >>> import shoal
+    >>> shoal.TCloseness(1.5)
+    Traceback (most recent call last):
+    ...
+    shoal.errors.ConfigError: t_closeness: t = 1.5 is not allowed; it must be a number between 0 and 1.
     """
 
     t: Annotated[float, Number("largest distance of a class to the table", 0, 1)]
