@@ -43,7 +43,13 @@ FILES: dict[str, list[str]] = {
     "src/shoal/schema.py": ["tests/test_schema.py", "tests/test_columns.py", "src/shoal/schema.py"],
     "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
     "src/shoal/algorithms/auto.py": ["tests/algorithms/test_auto.py"],
-    "src/shoal/measures/*.py": ["tests/measures"],
+    "src/shoal/measures/[al]*.py": ["tests/measures/test_attacks.py", "tests/measures/test_loss.py"],
+    "src/shoal/measures/[bc]*.py": ["tests/measures/test_bounds.py"],
+    "src/shoal/measures/m[a]*.py": ["tests/measures/test_masked.py"],
+    "src/shoal/measures/mi*.py": ["tests/measures/test_attacks.py"],
+    "src/shoal/measures/re*.py": ["tests/measures/test_masked.py", "tests/measures/test_attacks.py"],
+    "src/shoal/measures/ri*.py": ["tests/measures/test_risk.py"],
+    "src/shoal/measures/u*.py": ["tests/measures/test_utility.py"],
     "src/shoal/evolve/releases/guards.py": ["tests/evolve/releases/test_guards.py"],
 }
 
