@@ -143,7 +143,7 @@ def masked_of(data: Microdata, partition: shoal.Partition, recode: str = "genera
 
     joined, states = published_classes(data, partition, data.rules(Policy((shoal.KAnonymity(1),))), data.space("ncp"))
     how: dict[str, Any] = {"recode": recode, "intervals": "text", "drop_suppressed": False}
-    return mask(data, joined, states, **how, shuffle_seed=1, secret=b"")
+    return mask(data, joined, states, **how, shuffle_seed=1)
 
 
 def digest(content: Any) -> str:

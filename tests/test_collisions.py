@@ -42,7 +42,6 @@ def published(
         intervals=how.intervals,
         drop_suppressed=how.drop,
         shuffle_seed=None,
-        secret=b"",
     )
     evidence = verify(masked, policy, data.schema)
     assert evidence.passed, evidence.violations[0]

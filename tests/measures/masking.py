@@ -41,6 +41,5 @@ def masked_of(
         intervals=intervals,  # type: ignore[arg-type]
         drop_suppressed=drop,
         shuffle_seed=3 if shuffle else None,
-        secret=b"",
     )
     return table, joined, states
