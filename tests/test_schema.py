@@ -77,7 +77,7 @@ def test_what_is_not_written_has_its_default() -> None:
     config = parse_config("")
     assert config == Config()
     assert (config.method.algorithm, config.method.objective, config.method.refine) == ("auto", "ncp", True)
-    assert (config.method.missing, config.method.suppress, config.method.seed) == ("category", 0.0, 0)
+    assert (config.method.missing, config.method.suppress, config.method.seed) == ("category", None, 0)
     assert (config.release.order, config.release.recode) == ("shuffle", "generalize")
     assert (config.release.intervals, config.release.suppressed) == ("text", "mask")
     assert config.source.missing == ["", "?"]

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from shoal.algorithms import run
+from shoal.algorithms import most_suppressed, run, suppresses
 from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
@@ -27,6 +27,7 @@ from shoal.policy import Policy, Rules, labelled
 from shoal.progress import Progress, Told
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
+from shoal.refine.outliers import without_outliers
 from shoal.release import Release, mask
 from shoal.schema import Intervals, Order, Recode, Suppressed
 from shoal.space import Measure
@@ -40,6 +41,7 @@ def anonymize(
     algorithm: str = "auto",
     objective: Measure = "ncp",
     refine: Effort = True,
+    suppress: float | None = None,
     seed: int = 0,
     recode: Recode = "generalize",
     intervals: Intervals = "text",
@@ -56,6 +58,8 @@ def anonymize(
     - `objective`: the loss that is kept small: "ncp" (default), "il" or "granularity" (docs/measures.md#loss).
     - `refine`: whether a search follows that only ever lowers the loss: True (default, the same as "fast"), "thorough",
       a number of nominal seconds, or False.
+    - `suppress`: the largest share of records that may be suppressed, where that lowers the loss. By default none are,
+      but by datafly and three_layer, which have habits of their own (docs/algorithms.md#suppression).
     - `seed`: where all randomness comes from; 0 by default. The same table, settings and seed give the same bytes.
     - `recode`: what a class publishes: "generalize" (default: ranges, nodes, sets), "microaggregate" (means and modes)
       or "suppress" (single values blanked, as few as possible).
@@ -63,7 +67,7 @@ def anonymize(
       "midpoint".
     - `order`: the records are shuffled ("shuffle", the default: their order would tell who is who) or stay as they are
       ("keep").
-    - `suppressed`: records that an algorithm gave up are starred ("mask", the default) or left out ("drop").
+    - `suppressed`: records that were suppressed are starred ("mask", the default) or left out ("drop").
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
     - `options`: what else the algorithm itself takes, such as `mode="relaxed"` for mondrian.
 
@@ -81,14 +85,14 @@ def anonymize(
     (True, 0.05)
     """
     # A word that is not known must not become another one's meaning: "Shuffle" would keep the order.
-    for what, word, allowed in (
+    for what, word, words in (
         ("objective", objective, Measure),
         ("recode", recode, Recode),
         ("intervals", intervals, Intervals),
         ("order", order, Order),
         ("suppressed", suppressed, Suppressed),
     ):
-        require_word(what, word, get_args(allowed))
+        require_word(what, word, get_args(words))
     if isinstance(refine, str):
         require_word("refine", refine, ("fast", "thorough"))
     told = Progress.of(progress)
@@ -100,13 +104,19 @@ def anonymize(
     if algorithm == "auto":
         # A search of less than a second is none to rely on.
         options = {**options, "refined": bool(refine) if isinstance(refine, bool | str) else refine >= 1}
-    # A search that follows takes most of the time.
-    with told.stage("grouping records", 0.2 if refine else 0.85) as part:
-        partition = run(algorithm, data, rules, objective=objective, seed=seed, progress=part, options=options)
-    require_publishable(rules, partition, drop=suppressed == "drop")
-    if refine:
-        with told.stage("refining", 0.7) as part:
-            partition = refined(data, rules, partition, objective=objective, effort=refine, seed=seed, progress=part)
+    settings = {
+        "algorithm": algorithm,
+        "objective": objective,
+        "refine": refine,
+        "suppress": suppress,
+        "seed": seed,
+        "recode": recode,
+        "intervals": intervals,
+        "order": order,
+        "suppressed": suppressed,
+        "options": options,
+    }
+    partition = _grouped(data, rules, settings, told)
     with told.stage("masking", 0.05):
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
@@ -131,17 +141,6 @@ def anonymize(
             ) from None
     with told.stage("measuring"):
         measures = measure(data, partition, rules.k, states, suppressed=suppressed)
-    settings = {
-        "algorithm": algorithm,
-        "objective": objective,
-        "refine": refine,
-        "seed": seed,
-        "recode": recode,
-        "intervals": intervals,
-        "order": order,
-        "suppressed": suppressed,
-        "options": options,
-    }
     return Release(
         masked,
         policy,
@@ -152,6 +151,37 @@ def anonymize(
         data,
         partition,
     )
+
+
+def _grouped(data: Microdata, rules: Rules, settings: dict[str, Any], told: Progress) -> Partition:
+    """The classes: found by the algorithm, refined, without outliers where some may go, and refined again."""
+    algorithm, refine, suppress = settings["algorithm"], settings["refine"], settings["suppress"]
+    aim = {name: settings[name] for name in ("objective", "seed")}
+    drop = settings["suppressed"] == "drop"
+    allowed = 0 if suppress is None else most_suppressed(suppress, data.n)
+    # Who is left out moves the distributions that such a policy compares classes with; some algorithms look after that.
+    moves = drop and not rules.superset_closed
+    if allowed and moves and not suppresses(algorithm):
+        raise UnsupportedError(_MOVES)
+    # A search that follows takes most of the time.
+    with told.stage("grouping records", 0.2 if refine else 0.85) as part:
+        partition = run(algorithm, data, rules, **aim, progress=part, suppress=suppress, options=settings["options"])
+    require_publishable(rules, partition, drop=drop)
+    if refine:
+        with told.stage("refining", 0.4 if allowed else 0.7) as part:
+            partition = refined(data, rules, partition, **aim, effort=refine, progress=part)
+    if allowed and not moves:
+        before, objective = partition, settings["objective"]
+        with told.stage("suppressing outliers", 0.05) as part:
+            partition = without_outliers(
+                data, rules, before, objective=objective, allowed=allowed, drop=drop, progress=part
+            )
+        if refine and partition is not before:
+            with told.stage("refining", 0.25) as part:
+                partition = refined(data, rules, partition, **aim, effort=refine, progress=part)
+    if suppress is not None and partition.suppressed > allowed:
+        raise InternalError(f"{algorithm} suppressed {partition.suppressed} records where {allowed} are allowed")
+    return partition
 
 
 def require_publishable(rules: Rules, partition: Partition, *, drop: bool) -> None:
@@ -165,10 +195,13 @@ def require_publishable(rules: Rules, partition: Partition, *, drop: bool) -> No
             'leave them out with suppressed = "drop", or use an algorithm that suppresses none.'
         )
     if drop and not rules.superset_closed and partition.notes.get("outliers") is None:
-        raise UnsupportedError(
-            "This policy compares classes with the whole table, which changes when suppressed records are left out; "
-            'publish them masked with suppressed = "mask", or use an algorithm that suppresses none.'
-        )
+        raise UnsupportedError(_MOVES)
+
+
+_MOVES = (
+    "This policy compares classes with the whole table, which changes when suppressed records are left out; "
+    'publish them masked with suppressed = "mask", or let none be suppressed.'
+)
 
 
 def require_kept(data: Microdata, partition: Partition, policy: Policy, how: Recoding) -> None:

@@ -147,7 +147,9 @@ class Method(_Strict):
         True, description="true, fast, thorough, seconds or false."
     )
     missing: Literal["category", "drop", "error"] = "category"
-    suppress: float = Field(0.0, ge=0, le=1, description="Largest share of records that may be suppressed.")
+    suppress: float | None = Field(
+        None, ge=0, le=1, description="Largest share of records that may be suppressed; none when absent."
+    )
     seed: int = Field(0, ge=0)
     options: dict[str, Any] = Field({}, description="Options of the algorithm itself.")
 

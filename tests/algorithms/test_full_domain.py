@@ -104,10 +104,10 @@ def test_golden_incognito() -> None:
     assert (found.dm, found.avg) == (29, 1.75)
 
 
-@pytest.mark.parametrize("suppress", [2, 0.3])
+@pytest.mark.parametrize("suppress", [2 / 7, 0.3])
 def test_golden_incognito_with_suppression(suppress: float) -> None:
     data = rt7_with_decades()
-    made = incognito(data, data.rules(policy_of(KAnonymity(2))), suppress=suppress)
+    made = run("incognito", data, data.rules(policy_of(KAnonymity(2))), suppress=suppress)
     assert sorted(made.notes["minimal_nodes"]) == [[1, 5, 1], [2, 3, 0]]
     assert (made.notes["satisfying"], made.notes["checked"]) == (7, 17)
     assert made.levels == (2, 3, 0)
@@ -164,7 +164,7 @@ def test_incognito_with_suppression_equals_exhaustive_search(policy: str, masked
         table, levels, ok = data.codes.tolist(), twin_levels(data), twin_ok(data, models)
         nodes = naive.satisfying_nodes(table, levels, ok, budget)
         for choose in CHOICES:
-            made = incognito(data, data.rules(Policy(models)), choose=choose, suppress=budget, masked=masked)  # type: ignore[arg-type]
+            made = incognito(data, data.rules(Policy(models)), choose=choose, allowed=budget, masked=masked)  # type: ignore[arg-type]
             assert made.notes["satisfying"] == len(nodes)
             assert made.notes["minimal_nodes"] == [list(node) for node in naive.minimal_nodes(nodes)]
             node, expected = naive.incognito(table, levels, ok, choose, budget, masked)
@@ -214,22 +214,22 @@ def ages(sizes: list[int]) -> Microdata:
 def test_too_few_suppressed_records_take_the_smallest_class_along() -> None:
     data = ages([5, 3, 4, 1])
     rules = data.rules(policy_of(KAnonymity(3)))
-    fly, best = datafly(data, rules), incognito(data, rules, suppress=4)
+    fly, best = datafly(data, rules), incognito(data, rules, allowed=4)
     for made in (fly, best):
         assert made.levels == (1,)
         assert sorted(made.sizes.tolist()) == [4, 5]
         assert made.suppressed == 4
     assert datafly(data, rules, masked="drop").suppressed == 1
-    assert incognito(data, rules, suppress=4, masked="drop").suppressed == 1
+    assert incognito(data, rules, allowed=4, masked="drop").suppressed == 1
     # Three more records are not allowed to go: only one class with everybody is left.
-    assert incognito(data, rules, suppress=3).levels == (2,)
-    assert incognito(data, rules, suppress=3).suppressed == 0
+    assert incognito(data, rules, allowed=3).levels == (2,)
+    assert incognito(data, rules, allowed=3).suppressed == 0
 
 
 def test_a_class_has_to_stay() -> None:
     data = ages([4, 1])
     rules = data.rules(policy_of(KAnonymity(3)))
-    for made in (datafly(data, rules), incognito(data, rules, suppress=1.0)):
+    for made in (datafly(data, rules), incognito(data, rules, allowed=data.n)):
         assert (made.levels, made.classes, made.suppressed) == ((2,), 1, 0)
 
 
@@ -330,10 +330,10 @@ def test_levels_of_every_kind_of_attribute() -> None:
 def test_counting_in_pieces_and_anew_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = small_table(1, 60)
     rules = data.rules(KAnonymity(2) & PSensitive(2))
-    whole, fly = incognito(data, rules, suppress=5), datafly(data, rules)
+    whole, fly = incognito(data, rules, allowed=5), datafly(data, rules)
     monkeypatch.setattr(levels_module, "CELLS", 8)
     monkeypatch.setattr(incognito_module, "WAITING_GROUPS", 0)
-    pieces = incognito(data, rules, suppress=5)
+    pieces = incognito(data, rules, allowed=5)
     assert pieces.labels.tolist() == whole.labels.tolist()
     assert pieces.notes == whole.notes
     assert datafly(data, rules).labels.tolist() == fly.labels.tolist()
@@ -353,7 +353,7 @@ def test_suppression_needs_classes_that_stay_good(model: Model) -> None:
     data = small_table(1, 30)
     rules = data.rules(policy_of(model))
     with pytest.raises(UnsupportedError, match=rf"{model.name} does not promise; set suppress = 0"):
-        incognito(data, rules, suppress=1)
+        incognito(data, rules, allowed=1)
     with pytest.raises(UnsupportedError, match=rf"against which {model.name} measures.*absorb"):
         datafly(data, rules, masked="drop")
 
@@ -363,7 +363,7 @@ def test_wrong_options_and_impossible_policies() -> None:
     rules = data.rules(policy_of(KAnonymity(2)))
     for suppress in (-1, 1.5, True, "2", float("nan")):
         with pytest.raises(ConfigError, match=r"suppress = .* is not allowed"):
-            incognito(data, rules, suppress=suppress)  # type: ignore[arg-type]
+            run("incognito", data, rules, suppress=suppress)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="did you mean 'precision'"):
         run("incognito", data, rules, options={"choose": "precison"})
     for threshold in (-1, 2.5, True):

@@ -104,7 +104,7 @@ CASES = [
     Case("unknown role", config('role = "sensitive"', 'role = "sensitiv"'), "did you mean 'sensitive'"),
     Case("unknown key", config("[policy]", "[method]\nalgoritm = \"mondrian\"\n\n[policy]"), "did you mean 'algorithm'"),
     Case("unknown model", config("k = 2", "k = 2\np_sensitve = { p = 2 }"), "did you mean 'p_sensitive'"),
-    Case("unknown option of an algorithm", config("k = 2", "k = 2\n\n[method.options]\nseed = 3"), "auto: no option 'seed'"),
+    Case("unknown option of an algorithm", config("k = 2", "k = 2\n\n[method.options]\nseed = 3"), "auto: 'seed' is no option"),
     Case("option under its old name", config("k = 2", "k = 2\n\n[method]\nalgorithm = \"top_down\"\noptions = { order = \"record\" }"), "write visit = 'record'"),
     Case("unknown algorithm", config("k = 2", "k = 2\n\n[method]\nalgorithm = \"mondrain\""), "did you mean 'mondrian'"),
     Case("configuration that is not TOML", config("k = 2", "k = "), "not valid TOML"),

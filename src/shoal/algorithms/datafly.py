@@ -44,29 +44,34 @@ def datafly(
     objective: Measure = "ncp",
     seed: int = 0,
     progress: Progress | None = None,
+    allowed: int | None = None,
     threshold: int | None = None,
     masked: Masked = "absorb",
 ) -> Partition:
     """Generalize until at most `threshold` records (default: the policy's smallest class) are in classes that fail.
 
-    These are suppressed. Published masked they are a class too: where they are not a good one, the smallest good class
-    that makes them one is suppressed with them, and where there is none, generalization goes on. With
-    `masked = "drop"` they are to be left out of the release and need not be a good class.
+    These are suppressed; `allowed` is how many records may be at the very most. Published masked they are a class too:
+    where they are not a good one, the smallest good class that makes them one is suppressed with them, and where there is
+    none, generalization goes on. With `masked = "drop"` they are to be left out of the release and need not be a good
+    class.
     """
     if threshold is not None and threshold < 0:
         raise ConfigError(f"datafly: threshold = {threshold!r} is not allowed; it must be a whole number of records.")
     require_masked("datafly", masked, rules)
     require_one_class(rules, "datafly")
     told = Progress.of(progress)
-    allowed = rules.k if threshold is None else threshold
+    most = data.n if allowed is None else allowed
+    if threshold is None:
+        threshold = rules.k if allowed is None else allowed
+    threshold = min(threshold, most)
     levels = full_domain(data)
     every = range(len(levels.heights))
     node: Node = (0,) * len(levels.heights)
     frequencies = table_frequencies(data, rules)
     steps: list[str] = []
     while True:
-        good = good_groups(frequencies, rules, allowed)
-        kept = None if good is None else kept_groups(frequencies, rules, good, masked, data.n)
+        good = good_groups(frequencies, rules, threshold)
+        kept = None if good is None else kept_groups(frequencies, rules, good, masked, most)
         if kept is not None:
             break
         # The top is one class with all records, which is good: there is always an attribute left here.

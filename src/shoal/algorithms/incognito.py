@@ -38,7 +38,7 @@ from shoal.algorithms.levels import (
     rolled_up,
     table_frequencies,
 )
-from shoal.errors import ConfigError, InternalError, UnsupportedError
+from shoal.errors import InternalError, UnsupportedError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -61,22 +61,22 @@ def incognito(
     objective: Measure = "ncp",
     seed: int = 0,
     progress: Progress | None = None,
-    suppress: float = 0.0,
+    allowed: int | None = None,
     choose: Choose = "avg",
     masked: Masked = "absorb",
 ) -> Partition:
     """Search the lattice of levels and take the best of its minimal nodes.
 
-    `suppress` is how many records may be suppressed: a share, or a whole number of records. `choose` says what is best:
-    the normalized average class size (`avg`), discernibility (`dm`), the `loss` of the objective, `precision`, the sum
-    of levels (`height`), or the most `classes` of all nodes that satisfy the policy, not only of the minimal ones.
+    `allowed` is how many records may be suppressed, none by default. `choose` says what is best: the normalized average
+    class size (`avg`), discernibility (`dm`), the `loss` of the objective, `precision`, the sum of levels (`height`), or
+    the most `classes` of all nodes that satisfy the policy, not only of the minimal ones.
     Ties go to the smaller sum of levels, then to the lower levels of the first attributes. Suppressed records are a
     class too when they are published masked, and `levels.kept_groups` makes it a good one; with `masked = "drop"` they
     are to be left out of the release and need not be.
     """
-    _require_policy(rules, suppress, masked)
+    allowed = allowed or 0
+    _require_policy(rules, allowed, masked)
     require_one_class(rules, "incognito")
-    allowed = suppress if isinstance(suppress, int) else math.floor(suppress * data.n + 1e-9)
     levels = full_domain(data)
     _require_lattice(data, levels)
     lattice = _Lattice(levels, rules, table_frequencies(data, rules), allowed)
@@ -104,25 +104,19 @@ def incognito(
     return partition_at(data, levels, best.node, best.kept, notes)
 
 
-def _require_policy(rules: Rules, suppress: float, masked: Masked) -> None:
-    whole = isinstance(suppress, int) and not isinstance(suppress, bool) and suppress >= 0
-    if not whole and not (isinstance(suppress, float) and 0 <= suppress <= 1):
-        raise ConfigError(
-            f"incognito: suppress = {suppress!r} is not allowed; "
-            "it must be a share between 0.0 and 1.0 or a whole number of records."
-        )
+def _require_policy(rules: Rules, allowed: int, masked: Masked) -> None:
     for rule in rules.rules:
         if not rule.model.union_closed:
             raise UnsupportedError(
                 f"incognito relies on good classes staying good when they are merged, which {rule.model.name} does not "
                 "promise; use datafly or mondrian, which take any policy."
             )
-        if suppress > 0 and not rule.model.superset_closed:
+        if allowed > 0 and not rule.model.superset_closed:
             raise UnsupportedError(
                 "incognito may suppress records only where a class stays good whatever joins it, which "
                 f"{rule.model.name} does not promise; set suppress = 0, or use datafly."
             )
-    if suppress > 0:
+    if allowed > 0:
         require_masked("incognito", masked, rules)
 
 

@@ -23,6 +23,8 @@ from shoal.errors import ConfigError, did_you_mean, require_word
 
 # Names that options had before, and those they have now.
 RENAMED = {("top_down", "order"): "visit"}
+# Settings of every method, which somebody may take for options.
+SETTINGS = ("objective", "refine", "seed", "suppress")
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -39,6 +41,8 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
         now = RENAMED.get((name, key))
         if now is not None:
             raise ConfigError(f"{name}: the option '{key}' is called '{now}' now; write {now} = {value!r}.")
+        if key in SETTINGS:
+            raise ConfigError(f"{name}: '{key}' is no option of an algorithm; write it beside it, as [method] {key}.")
         if key not in allowed:
             hint = did_you_mean(key, allowed) if allowed else "it takes none."
             raise ConfigError(f"{name}: no option '{key}'; {hint}")

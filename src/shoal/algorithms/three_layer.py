@@ -50,6 +50,7 @@ def three_layer(
     objective: Measure = "ncp",
     seed: int = 0,
     progress: Progress,
+    allowed: int | None = None,
     weighting: Weighting = "chi_squared",
     label: str | None = None,
     kmin: int = 3,
@@ -65,7 +66,8 @@ def three_layer(
     """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least).
 
     Records that fit into no large cluster are outliers: `"suppress"` removes them as the paper does when they are no good
-    class of their own, `"rescue"` lets them join the cheapest class that stays good. `split` cuts the merged classes on as
+    class of their own, `"rescue"` lets them join the cheapest class that stays good. Where more would be suppressed than
+    are `allowed`, those that cost least to place are rescued. `split` cuts the merged classes on as
     Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
     require_one_class(rules, "three_layer")
@@ -93,7 +95,10 @@ def three_layer(
         labels[left] = labels.max() + 1
     if outliers == "rescue":
         return _finished(data, rules, labels, objective, split, progress)
-    return _released(data, rules, labels, objective, split, progress)
+    waiting = np.flatnonzero(labels < 0)
+    if allowed is not None and len(waiting) > allowed:
+        waiting = _dearest(data, labels, data.space(objective))[:allowed]
+    return _released(data, rules, labels, waiting, objective, split, progress)
 
 
 def prepare(
@@ -269,11 +274,34 @@ class Bags:
         return np.asarray(np.append(self.parent, -1)[self.records])
 
 
+def _dearest(data: Microdata, labels: Labels, space: Space) -> Labels:
+    """The records without a class, those first that would add most to the cheapest class for them."""
+    from shoal.kernels.greedy import added_by_class, class_losses
+    from shoal.kernels.space import flatten
+
+    waiting, found, flat, codes = (
+        np.flatnonzero(labels < 0),
+        Partition.compact(labels),
+        flatten(space),
+        data.codes.copy(),
+    )
+    states = space.states(codes, found.order, found.starts)
+    losses = class_losses(flat, states)
+    costs = [added_by_class(flat, states, found.sizes, losses, codes[record]).min() for record in waiting]
+    return np.asarray(waiting[np.lexsort((waiting, -np.array(costs, dtype=np.int64)))])
+
+
 def _released(
-    data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool, progress: Progress
+    data: Microdata,
+    rules: Rules,
+    labels: Labels,
+    suppressed: Labels,
+    objective: Measure,
+    split: bool,
+    progress: Progress,
 ) -> Partition:
-    """Suppress what is left; the table's distributions moved with it, so test again and merge on."""
-    kept = np.flatnonzero(labels >= 0)
+    """Suppress the outliers; the table's distributions moved with them, so test again and merge on."""
+    kept = np.setdiff1d(np.arange(data.n), suppressed)
     rest = data.take(kept)
     again = rest.rules(rules.policy)
     require_one_class(again, "three_layer")

@@ -137,6 +137,7 @@ def release_of(
         algorithm=algorithm or method.algorithm,
         objective=method.objective,
         refine=method.refine,
+        suppress=method.suppress,
         seed=method.seed if seed is None else seed,
         recode=publication.recode,
         intervals=publication.intervals,

@@ -74,6 +74,8 @@ def _one(
             algorithm=name,
             objective=method.objective,
             refine=method.refine if refine else False,
+            suppress=method.suppress,
+            suppressed=configuration.config.release.suppressed,
             seed=method.seed if seed is None else seed,
             progress=progress,
         )
