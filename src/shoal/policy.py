@@ -80,7 +80,7 @@ class Policy:
         section: dict[str, Any] = {}
         for model in self.models:
             if model.name == "k_anonymity":
-                section["k"] = model.parameters()["k"]
+                section["k"] = max(model.parameters()["k"], section.get("k", 0))
             else:
                 section.setdefault(model.name, []).append(model.parameters())
         return {
