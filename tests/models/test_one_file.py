@@ -113,10 +113,10 @@ def test_a_model_without_forms_is_refined_and_the_notes_say_how(stranger: Any) -
     release = shoal.anonymize(data, asked, algorithm="top_down")
     assert release.evidence.passed
     assert release.measures.ncp < plain.measures.ncp - 1e-3
-    note = release.manifest["notes"]["refined"]
+    note = release.secret["notes"]["refined"]
     assert note["by"] == ["relocate", "il_optimization"]
     assert "in_company(least = 2) on illness" in note["why"]
-    assert "refined" not in plain.manifest["notes"]
+    assert "refined" not in plain.secret["notes"]
 
 
 def test_a_model_without_forms_is_refused_by_name_where_only_compiled_loops_go(stranger: Any) -> None:
