@@ -3,9 +3,9 @@
 A `Model` holds parameters. Bound to a sensitive attribute of one table it becomes a `Rule`: a view of the attribute's values
 and a function from class sizes and histograms over that view to deficits. Algorithms, verification and reports know
 nothing else about a model, so a new one is one file in this folder: it says what it asks (`Rule.deficit`), what holds
-(`strongest`), when nothing can (`infeasible`), what algorithms may do (`superset_closed`, `union_closed`, `local`), its form
-for compiled loops (`Rule.forms`) and its parameters (`shoal.models.parameters`). Exports, configuration keys, the JSON
-Schema and the contract tests follow from that.
+(`strongest`), when nothing can (`infeasible`), what algorithms may do (`superset_closed`, `union_closed`, `local`), its forms
+for compiled loops (`Rule.forms`), what it promises when releases are compared (`promise`, `exposed`, `crowd`) and its parameters
+(`shoal.models.parameters`). Exports, configuration keys, the JSON Schema and the contract tests follow from that.
 
 >>> import numpy as np
 >>> from shoal.models.k_anonymity import KAnonymity
@@ -22,9 +22,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, did_you_mean
 from shoal.models.column import Column, Floats, Ints, View, occurring
@@ -39,6 +40,14 @@ TOLERANCE = 1e-12
 BLOCK = 1_000_000
 
 Attribute = Annotated[str | None, Name("the sensitive attribute; every one if left out")]
+
+
+class Promise(NamedTuple):
+    """What a model promises everybody across releases: values of at least so many groups stay possible."""
+
+    group: Ints
+    """The group of each of the attribute's codes, -1 for none."""
+    least: int
 
 
 class Rule(ABC):
@@ -79,6 +88,18 @@ class Rule(ABC):
         refuse it.
         """
         return None
+
+    def promise(self) -> Promise | None:
+        """The groups of values of which so many stay possible for everybody, however many releases are compared."""
+        return None
+
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups of persons who certainly break what the model promises of a class, by what several releases tell.
+
+        All that is known of a group is how many persons it has, and that from `lower` to `upper` of them have each of the
+        attribute's codes (groups × codes).
+        """
+        return np.zeros(len(sizes), dtype=np.bool_)
 
     def __str__(self) -> str:
         return f"{self.model}" + (f" on {self.attribute}" if self.attribute else "")
@@ -122,6 +143,11 @@ class Model(ABC):
     def beside(self) -> str | None:
         """The column whose labels the model wants beside the attribute, as a personal guard for each record."""
         return None
+
+    @property
+    def crowd(self) -> int:
+        """Among how many persons the model hides everybody; 1 where it promises nothing of the kind."""
+        return 1
 
     @classmethod
     @abstractmethod

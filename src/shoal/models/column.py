@@ -142,6 +142,10 @@ class View:
     """The group of each code, -1 for none; without it every code (or pair) is counted by itself."""
     beside: str | None = None
 
+    def grouped(self) -> Ints:
+        """The group of each code, -1 for none."""
+        return np.arange(self.width) if self.group is None else self.group.astype(np.int64)
+
     def counted(self, column: Column) -> Ints:
         """How many records of the table fall into each group."""
         pairs = column.pairs(self.beside) if self.beside is not None else None

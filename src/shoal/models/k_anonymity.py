@@ -36,6 +36,11 @@ class KAnonymity(Model):
         """Small and larger classes."""
         return cls(2), cls(5)
 
+    @property
+    def crowd(self) -> int:
+        """k."""
+        return self.k
+
     def bind(self, column: Column | None, n: int) -> Rule:
         """The rule for a table with n records; k-anonymity needs no sensitive attribute."""
         return SizeRule(self, None, None, n)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.errors import ConfigError
-from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, settled
+from shoal.models.base import TOLERANCE, Attribute, Model, Promise, Rule, require_column, settled
 from shoal.models.column import Column, Floats, Ints, own_values
 from shoal.models.conditions import max_classes
 from shoal.models.forms import Distinct, Form, Range, Size
@@ -49,6 +50,11 @@ class KE(Model):
     def examples(cls) -> tuple[Model, ...]:
         """Both ways to count, and none."""
         return cls(20.0), cls(15.0, count="rows", k=3), cls(20.0, count="distinct", k=3)
+
+    @property
+    def crowd(self) -> int:
+        """k, of records or of distinct numbers."""
+        return self.k or 1
 
     def bind(self, column: Column | None, n: int) -> Rule:
         """Count the attribute's own values, in ascending order."""
@@ -135,6 +141,17 @@ class RangeRule(Rule):
     def min_size(self) -> int:
         """k, and two records where a range is asked for."""
         return max(self.model.k or 1, 2 if self.model.e else 1)
+
+    def promise(self) -> Promise | None:
+        """k distinct numbers, where these are counted."""
+        if self.model.count != "distinct":
+            return None
+        return Promise(np.arange(len(self.table_counts)), self.model.k or 1)
+
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups whose possible numbers lie closer together than e."""
+        known = (lower > 0).any(axis=1)
+        return np.asarray(known & (self.ranges(upper) < self.model.e * (1 - TOLERANCE)))
 
     def forms(self) -> tuple[Form, ...]:
         """Last minus first number that occurs at least e; records or values at least k."""

@@ -132,6 +132,10 @@ class RareRule(Rule):
         """p, where every record is rare."""
         return self.model.p if self._all_rare() else 1
 
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups that certainly hold a rare value, among fewer than p possible ones."""
+        return np.asarray(self.obliged(lower) & (np.count_nonzero(upper, axis=1) < self.model.p))
+
     def forms(self) -> tuple[Form, ...]:
         """Values and variance of the classes with rare values."""
         model = self.model

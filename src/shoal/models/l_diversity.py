@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal import exact
 from shoal.errors import ConfigError
-from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded, settled
+from shoal.models.base import TOLERANCE, Attribute, Model, Promise, Rule, by_blocks, require_column, rounded, settled
 from shoal.models.column import Column, Floats, Ints, own_values
 from shoal.models.conditions import max_classes
 from shoal.models.forms import Entropy, Form, Recursive
@@ -123,6 +123,10 @@ class EntropyRule(Rule):
         """At least l values."""
         return max(1, math.ceil(self.model.l * (1 - 2 * TOLERANCE)))
 
+    def promise(self) -> Promise | None:
+        """An entropy of ln l takes at least l values."""
+        return Promise(np.arange(len(self.table_counts)), self.min_size())
+
     def forms(self) -> tuple[Form, ...]:
         """Entropy at least ln l."""
         return (Entropy(float(exact.log(self.model.l))),)
@@ -178,6 +182,10 @@ class RecursiveRule(Rule):
     def min_size(self) -> int:
         """l − 1 records before the tail, and a tail above r_1/c ≥ 1/c."""
         return int(self.model.l) + math.floor(1 / float(self.model.c or 1))
+
+    def promise(self) -> Promise | None:
+        """The tail begins with the l-th value."""
+        return Promise(np.arange(len(self.table_counts)), int(self.model.l))
 
     def forms(self) -> tuple[Form, ...]:
         """r_1 below c times the tail from r_l on."""

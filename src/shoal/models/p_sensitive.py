@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.models.base import Attribute, Model, Rule, require_column
+from shoal.models.base import Attribute, Model, Promise, Rule, require_column
 from shoal.models.column import Column, Floats, Ints, View, own_values
 from shoal.models.conditions import max_classes
 from shoal.models.forms import Distinct, Form
@@ -77,6 +77,11 @@ class DistinctRule(Rule):
     def min_size(self) -> int:
         """p records are needed for p values."""
         return self.p
+
+    def promise(self) -> Promise | None:
+        """p of the view's codes."""
+        assert self.view is not None
+        return Promise(self.view.grouped(), self.p)
 
     def forms(self) -> tuple[Form, ...]:
         """Distinct codes at least p."""

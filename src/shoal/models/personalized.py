@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, did_you_mean
 from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded
@@ -211,6 +212,15 @@ class BreachRule(Rule):
         if int(self.table_counts[self.of_pair >= 0].sum()) < self.n:
             return 1
         return math.ceil(1 / (self.model.breach + TOLERANCE))
+
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups in which too many certainly lie below a guard that somebody certainly has.
+
+        Where guards stand in a column of their own the audit, which knows values, cannot say whose they are.
+        """
+        if self.view is not None and self.view.beside is not None:
+            return super().exposed(sizes, lower, upper)
+        return np.asarray((self.breaches(sizes, lower) > self.model.breach + TOLERANCE).any(axis=1))
 
     def forms(self) -> tuple[Form, ...]:
         """Each pair's guard, and which part of each pair lies below each guard."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.models.base import TOLERANCE, Model, Rule, by_blocks
 from shoal.models.column import Column, Floats, Ints, own_values
@@ -67,6 +68,16 @@ class SharesRule(Rule):
             if fits.any():
                 return int(sizes[fits.argmax(), 0])
         return max(1, limit)
+
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups in which some value certainly has too large a share, or too small a one."""
+        minded, whole = self.bounds.minded, np.maximum(sizes, 1)[:, None]
+        least, most = lower[:, minded] / whole, 1 - (lower.sum(axis=1, keepdims=True) - lower[:, minded]) / whole
+        most = np.minimum(most, np.where(upper[:, minded] > 0, 1.0, 0.0))
+        asked = (lower[:, minded] > 0) | self.bounds.everywhere
+        large = least > self.bounds.upper[minded] + TOLERANCE
+        small = asked & (most < self.bounds.lower[minded] - TOLERANCE)
+        return np.asarray((large | small).any(axis=1))
 
     def forms(self) -> tuple[Form, ...]:
         """The bounds."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import ConfigError
@@ -148,6 +149,17 @@ class ClosenessRule(Rule):
             if len(close):
                 return int(sizes[close[0]])
         return max(1, limit)
+
+    def exposed(self, sizes: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+        """Groups that are further than t from the table however the values that are not certain fall.
+
+        A range holds at least its certain values, and at most all but those of the others.
+        """
+        whole = np.maximum(sizes, 1)[:, None]
+        inside = self.ranges.sums(lower)
+        least, most = inside / whole, 1 - (lower.sum(axis=1, keepdims=True) - inside) / whole
+        off = np.maximum(0.0, np.maximum(least - self.target, self.target - most))
+        return np.asarray(exact.along(off, self.ranges.weight) > self.model.t + TOLERANCE)
 
     def forms(self) -> tuple[Form, ...]:
         """Weighted differences over ranges at most t."""

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 # Histograms are classes × values; they are counted in pieces of about this many cells.
 CELLS = 4_000_000
+# Numbers this close to each other are the same strongest parameter.
+HAIR = 1e-9
 
 
 def judge(
@@ -76,13 +78,15 @@ def _pieces(rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive])
 
 def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> bool:
     """Whether the rule holds everywhere with this main parameter: a piece may oblige other classes than the whole."""
-    main = rule.model.main
-    column = next((column for column in columns if column.name == rule.attribute), None)
-    try:
-        model = replace(rule.model, **{main: int(value) if isinstance(getattr(rule.model, main), int) else value})
-    except ConfigError:
-        return True  # 0 and the like: no value of the parameter holds, and that is what it says
-    again = model.bind(column, rule.n)
-    # The value is a result of floating point itself, so equality is not to be had.
-    pieces = _pieces(again, labels, sizes, columns)
-    return not any((again.deficit(sizes[piece], counts) > 1e-9).any() for piece, counts in pieces)
+    main, column = rule.model.main, next((column for column in columns if column.name == rule.attribute), None)
+    whole = isinstance(getattr(rule.model, main), int)
+    # The value is a result of floating point, and some models are strict: it is tried a hair weaker, where that is allowed.
+    hair = 0.0 if whole else HAIR * max(1.0, abs(value))
+    for tried in (value + hair if rule.model.smaller_is_stronger else value - hair, value):
+        try:
+            again = replace(rule.model, **{main: int(tried) if whole else tried}).bind(column, rule.n)
+        except ConfigError:
+            continue
+        pieces = _pieces(again, labels, sizes, columns)
+        return not any((again.deficit(sizes[piece], counts) > HAIR).any() for piece, counts in pieces)
+    return True  # 0 and the like: no value of the parameter holds, and that is what it says

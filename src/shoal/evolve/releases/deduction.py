@@ -55,8 +55,11 @@ class Knowledge:
     sizes: Ints
     lower: Ints
     upper: Ints
-    support: Ints
-    """Per cell, the fewest different known values in one of its classes: what a single release tells."""
+    counts: Ints
+    """Values of each class, counted; equal classes of several releases only once."""
+    owner: Ints
+    member: Ints
+    """Pairs of a class and a cell in it."""
     whole: NDArray[np.bool_]
     """Cells that are a whole class in some release: that release alone tells all about them."""
 
@@ -64,6 +67,21 @@ class Knowledge:
     def possible(self) -> Ints:
         """Different known values (all but code 0, missing) that are possible in each cell."""
         return np.asarray(np.count_nonzero(self.upper[:, 1:], axis=1), dtype=np.int64)
+
+    def groups(self, group: Ints) -> tuple[Ints, Ints]:
+        """Per cell, how many groups of known values are possible, and the fewest in one of its classes, as one release tells.
+
+        `group` has the group of each value but missing, -1 for none.
+        """
+        support = np.full(len(self.sizes), len(group) + 1, dtype=np.int64)
+        np.minimum.at(support, self.member, _distinct(self.counts, group)[self.owner])
+        return _distinct(self.upper, group), support
+
+    def told_at_once(self, classes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The cells of some classes: whatever is true of these, a single release tells."""
+        found = np.zeros(len(self.sizes), dtype=bool)
+        found[self.member[classes[self.owner]]] = True
+        return found
 
 
 def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
@@ -76,13 +94,21 @@ def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
     cell_of, sizes = cell_of.ravel().astype(np.int64), sizes.astype(np.int64)
     owner, cell, counts = _constraints(publications, persons, cell_of, cells, values)
     lower, upper = _bounds(owner, cell, counts, sizes)
-    distinct = np.count_nonzero(counts[:, 1:], axis=1)
-    support = np.full(len(cells), values, dtype=np.int64)
-    np.minimum.at(support, cell, distinct[owner])
     alone = np.bincount(owner, minlength=len(counts)) == 1
     whole = np.zeros(len(cells), dtype=bool)
     whole[cell[alone[owner]]] = True
-    return Knowledge(persons, cell_of, cells, sizes, lower, upper, support, whole)
+    return Knowledge(persons, cell_of, cells, sizes, lower, upper, counts, owner, cell, whole)
+
+
+def _distinct(counts: Ints, group: Ints) -> Ints:
+    """How many groups of known values each row has."""
+    some = np.flatnonzero(group >= 0)
+    some = some[np.argsort(group[some], kind="stable")]
+    if not len(some):
+        return np.zeros(len(counts), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(group[some], prepend=-1))
+    present = np.maximum.reduceat(counts[:, 1:][:, some] > 0, starts, axis=1)
+    return np.asarray(np.count_nonzero(present, axis=1), dtype=np.int64)
 
 
 def _constraints(

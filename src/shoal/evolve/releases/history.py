@@ -11,13 +11,15 @@ Without `shown`, one who sees the masked tables alone, and takes classes of succ
 or a contained region for the same people when most of their sensitive values agree. This is a guess of the intruder, and
 a finding may be a coincidence; and what needs more knowledge is not found.
 
-A finding is something that a single release does not tell: fewer values possible for somebody than the policy promises
-(two at least), a group below k that certainly has a value, or a row that can be followed, by columns published as they
-are, to fewer than k persons.
+A finding is something that a single release does not tell: fewer values (or categories, or subtrees) possible for somebody
+than the policy promises, two values at least; a group that certainly breaks a bound of the policy (a share, a range, a
+distance); a group below k that certainly has a value; or a row that can be followed, by columns published as they are, to
+fewer than k persons.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -31,9 +33,11 @@ from shoal import exact
 from shoal.errors import InputError, VerificationError
 from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce
 from shoal.evolve.releases.guards import Plan, Shown, columns_of
-from shoal.microdata import Microdata
+from shoal.microdata import Microdata, encode_sensitive
+from shoal.models import Rule
+from shoal.models.base import Promise
 from shoal.partition import Partition
-from shoal.policy import Policy
+from shoal.policy import Policy, labelled
 from shoal.schema import Schema
 
 Attack = Literal["intersection", "difference", "tracing"]
@@ -143,16 +147,7 @@ def audit_members(shown: Sequence[Shown], schema: Schema, policy: Policy, *, new
 
 def smallest_class(policy: Policy) -> int:
     """The k of the policy; two where it has none."""
-    return max([2, *(int(model.k) for model in policy.models if hasattr(model, "k"))])
-
-
-def promised_values(policy: Policy, attribute: str) -> int:
-    """How many values of an attribute everybody is promised: p or l of the policy; two where it says nothing."""
-    promised = [2]
-    for model in policy.models:
-        if getattr(model, "attribute", None) in (None, attribute) and model.per_attribute:
-            promised += [int(getattr(model, name)) for name in ("p", "l") if isinstance(getattr(model, name, 0.0), int)]
-    return max(promised)
+    return max([2, *(model.crowd for model in policy.models)])
 
 
 class _Histories:
@@ -161,45 +156,71 @@ class _Histories:
     def __init__(self, shown: Sequence[Shown], schema: Schema, policy: Policy) -> None:
         self.shown, self.schema, self.policy = shown, schema, policy
         self.k = smallest_class(policy)
+        frame = pl.concat([part.frame.select(shown[-1].frame.columns) for part in shown], how="vertical_relaxed")
+        columns = [encode_sensitive(frame, name, schema) for name in schema.named("sensitive")]
+        self.columns = {column.name: column for column in labelled(columns, policy, frame)}
+        self.texts = {name: frame[name].cast(pl.String) for name in self.columns}
 
     def publications(self, attribute: str) -> tuple[list[Publication], list[str], Ints]:
         """The releases with a number for each person and value, the values' labels, and the record of each person.
 
         A counterfeit is another one in every release.
         """
-        texts = [shown.frame[attribute].cast(pl.String) for shown in self.shown]
-        labels = ["missing", *pl.concat(texts).drop_nulls().unique().sort().to_list()]
-        place = {label: code for code, label in enumerate(labels)}
+        column, text = self.columns[attribute], self.texts[attribute]
+        labels = ["missing", *column.labels]
+        for row in np.unique(column.codes, return_index=True)[1].tolist():
+            if column.codes[row] >= 0:
+                labels[column.codes[row] + 1] = text[row]  # as it was published
         latest: dict[int, tuple[int, int]] = {}
         records: list[int] = []
-        result = []
-        for shown, text in zip(self.shown, texts, strict=True):
-            codes = [0 if value is None else place[value] for value in text.to_list()]
+        result, begin = [], 0
+        for shown in self.shown:
+            codes = column.codes[begin : begin + len(shown.records)].astype(np.int64) + 1
+            begin += len(codes)
             persons = []
-            for record, code in zip(shown.records.tolist(), codes, strict=True):
+            for record, code in zip(shown.records.tolist(), codes.tolist(), strict=True):
                 known = latest.get(record) if record >= 0 else None
                 if known is None or known[1] != code:
                     known = len(records), code
                     records.append(record)
                     latest[record] = known
                 persons.append(known[0])
-            arrays = (np.array(persons, dtype=np.int64), shown.classes, np.array(codes, dtype=np.int64))
-            result.append(Publication(*arrays))
+            result.append(Publication(np.array(persons, dtype=np.int64), shown.classes, codes))
         return result, labels, np.array(records, dtype=np.int64)
 
+    def rules(self, attribute: str) -> list[Rule]:
+        """What the policy asks of an attribute, as the newest release has it."""
+        column, newest = self.columns[attribute], len(self.shown[-1].records)
+        column = column.take(np.arange(len(column.codes) - newest, len(column.codes)))
+        asked = [model for model in self.policy.models if getattr(model, "attribute", None) in (None, attribute)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said when the release was made
+            return [model.bind(column, newest) for model in asked if model.per_attribute]
+
     def exposed_cells(self, known: Knowledge, attribute: str) -> Ints:
-        """Cells of which releases tell more than the policy allows and more than one release does."""
-        promised = promised_values(self.policy, attribute)
-        few = (known.possible > 0) & (known.possible < np.minimum(promised, known.support))
-        certain = (known.sizes < self.k) & (known.lower[:, 1:] > 0).any(axis=1)
-        return np.flatnonzero(few | (certain & ~known.whole))
+        """Cells of which releases tell more than the policy allows and more than one release does.
+
+        Everybody is promised two possible values at least, and what the models promise (`Rule.promise`, `Rule.exposed`).
+        """
+        rules = self.rules(attribute)
+        promises = [Promise(np.arange(known.upper.shape[1] - 1), 2)]
+        promises += [promise for rule in rules if (promise := rule.promise()) is not None]
+        exposed = (known.sizes < self.k) & (known.lower[:, 1:] > 0).any(axis=1) & ~known.whole
+        for promise in promises:
+            possible, support = known.groups(promise.group)
+            exposed |= (possible > 0) & (possible < np.minimum(promise.least, support))
+        class_sizes = known.counts.sum(axis=1)
+        for rule in rules:
+            alone = known.told_at_once(rule.exposed(class_sizes, known.counts[:, 1:], known.counts[:, 1:]))
+            exposed |= rule.exposed(known.sizes, known.lower[:, 1:], known.upper[:, 1:]) & ~known.whole & ~alone
+        return np.flatnonzero(exposed)
 
     def tell(self, known: Knowledge, cell: int, attribute: str, labels: list[str], records: Ints) -> Finding:
         """The sentence about an exposed cell."""
         number = int(known.sizes[cell])
         certain = np.flatnonzero(known.lower[cell])
         values = certain if len(certain) else np.flatnonzero(known.upper[cell])
-        names = tuple(labels[value] for value in values)
+        names = tuple(labels[value] for value in sorted(values.tolist(), key=lambda value: (value > 0, labels[value])))
         release, at, event = self._event(known.history[cell], records[known.persons[known.cell_of == cell]])
         has = "has" if number == 1 else "have"
         if not len(certain):
