@@ -15,6 +15,7 @@ from shoal.algorithms import run
 from shoal.kernels.box_search import search
 from shoal.microdata import Microdata
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.refine import refined
 from shoal.refine.box_search import box_search
 from shoal.refine.box_tables import encode, take
@@ -94,7 +95,7 @@ def test_tiny_tables_mostly_reach_the_optimum() -> None:
 def test_books_agree_with_the_partition(policy: Policy) -> None:
     data = random_table(7, n=90)
     rules, space = data.rules(policy), data.space("il")
-    whole = encode(data.codes, space, rules, np.arange(data.n))
+    whole = encode(data.codes, space, rules, np.arange(data.n), Progress())
     part = take(whole, np.arange(data.n), np.zeros(data.n, dtype=np.int64))
     store = part.store
     before = loss_of(data, one_class(data.n), "il")

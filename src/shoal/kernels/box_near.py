@@ -12,11 +12,12 @@ from shoal.kernels.space import SET
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, first: int, end: int, known: bool) -> None:
-    """Fill rows first … end - 1 of `near` with the others that cost least to share a class with, nearest first.
+def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tuple[int, int, int], steps: int) -> int:
+    """Fill rows of `near` with the others that cost least to share a class with, nearest first.
 
     `node` is a perfect binary tree (the children of i are 2i + 1 and 2i + 2): bounding state, first tuple, end.
-    `known`: the row before the first is filled already.
+    `stretch` is where the rows begin, where to go on, and where they end. After about so many steps, or at the end, returns
+    where to go on.
     """
     width = near.shape[1]
     half = len(node) // 2
@@ -27,11 +28,12 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, first: int, e
     bound = np.empty(64)
     alone = np.empty((1, state), dtype=np.int64)
     none = np.int64(0)
-    for t in range(first, end):
+    first, t, end = stretch
+    while t < end and steps > 0:
         row_join(gauge, alone, none, codes, t, none)
         # The last tuple and those near it are at least as many others, so none of the nearest costs more than all of them.
         most = np.inf
-        if t > first or known:
+        if t > first:
             most = row_growth(gauge, alone, none, codes, t - 1, np.inf)
             for j in range(width):
                 most = max(most, row_growth(gauge, alone, none, codes, np.int64(near[t - 1, j]), np.inf))
@@ -45,6 +47,7 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, first: int, e
         while top > 0:
             top -= 1
             i = stack[top]
+            steps -= len(gauge.attributes)
             if bound[top] < cost[width - 1]:
                 if i < half:
                     left = reach(gauge, node, 2 * i + 1, codes, t)
@@ -54,6 +57,7 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, first: int, e
                     stack[top + 1], bound[top + 1] = 2 * i + nearer, min(left, right)
                     top += 2
                 else:
+                    steps -= len(gauge.attributes) * (node[i, state + 1] - node[i, state])
                     for other in range(node[i, state], node[i, state + 1]):
                         price = row_growth(gauge, alone, none, codes, other, cost[width - 1])
                         if other != t and price < cost[width - 1]:
@@ -64,6 +68,8 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, first: int, e
                                 j -= 1
                             cost[j] = price
                             near[t, j] = other
+        t += 1
+    return t
 
 
 @bare

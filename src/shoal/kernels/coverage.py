@@ -6,6 +6,8 @@ A class covers a record if it would publish the same with it. The classes are se
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -18,33 +20,48 @@ from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, covers, range_l
 
 Ints = NDArray[np.int64]
 
+PLACE, MEMBER, LEFT = range(3)
+"""Where a search for breaks is: place of the class, its records looked at, and what the others may still cost in ticks."""
+
+
+class Breaks(NamedTuple):
+    """A search for classes worth breaking: in which order, where it is, and where the records of the class go."""
+
+    order: Ints
+    at: Ints
+    targets: Ints
+
 
 @njit(cache=True, nogil=True)
 def next_break(
-    flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap, order: Ints, start: int, targets: Ints
-) -> int:
-    """The first place in `order` from `start` on whose class has an interesting break; len(order) when there is none.
+    flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap, breaks: Breaks, steps: int
+) -> bool:
+    """Go on to the first place in `order` whose class has an interesting break, or to its end. False after so many steps.
 
     `targets` then begins with the classes that the records (ascending) of that class go to. Losses are unchanged by a
     break except that each record pays for another class, so the optimal break sends every record to its cheapest
     cover (docs/algorithms.md#il_optimization). The search ends as soon as what has been found costs as much as the class itself.
     """
-    for position in range(start, len(order)):
-        c = order[position]
+    order, at, targets = breaks.order, breaks.at, breaks.targets
+    while at[PLACE] < len(order):
+        c = order[at[PLACE]]
         rows = members_of(records, groups, c)
-        budget = len(rows) * unit_ticks(flat, groups, c)
-        for i in range(len(rows)):
-            if budget <= 0:
-                break
-            cover = cheapest_cover(flat, index, groups, heap, records.codes[rows[i]], c, budget)
-            if cover == NOBODY:
-                budget = 0
-            else:
-                targets[i] = cover
-                budget -= unit_ticks(flat, groups, cover)
-        if budget > 0:
-            return position
-    return len(order)
+        if at[MEMBER] == 0:
+            at[LEFT] = len(rows) * unit_ticks(flat, groups, c)
+        while at[MEMBER] < len(rows) and at[LEFT] > 0:
+            if steps <= 0:
+                return False
+            # At worst the search for a cover looks at every class.
+            steps -= len(groups.info)
+            cover = cheapest_cover(flat, index, groups, heap, records.codes[rows[at[MEMBER]]], c, at[LEFT])
+            targets[at[MEMBER]] = cover
+            at[MEMBER] += 1
+            at[LEFT] = at[LEFT] - unit_ticks(flat, groups, cover) if cover != NOBODY else 0
+        at[MEMBER] = 0
+        if at[LEFT] > 0:
+            return True
+        at[PLACE] += 1
+    return True
 
 
 @njit(cache=True, nogil=True)

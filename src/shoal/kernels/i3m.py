@@ -326,12 +326,30 @@ def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, u
 def choose_half(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, k: int) -> NDArray[np.bool_]:
     """Which k of the records (ascending) Split2kCluster moves to the new class (Truta & Campan 2007, Figure 1)."""
     moved = np.zeros(len(rows), dtype=np.bool_)
-    state = np.zeros(flat.slot[-1], dtype=np.int64)
-    costs = np.empty(len(rows))
-    for taken in range(k):
+    choose_more(flat, codes, rows, moved, np.zeros(flat.slot[-1], dtype=np.int64), k, k * len(rows))
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def choose_more(
+    flat: FlatSpace,
+    codes: NDArray[np.int32],
+    rows: Ints,
+    moved: NDArray[np.bool_],
+    state: Ints,
+    more: int,
+    steps: int,
+) -> int:
+    """Move so many more records, or as many as there are steps for, to the class with this state; how many are still to move.
+
+    A step prices one record.
+    """
+    costs, taken = np.empty(len(rows)), np.count_nonzero(moved)
+    while more > 0 and steps > 0:
         price_moves(flat, codes, rows, moved, taken, state, costs)
         move(flat, codes, rows, moved, taken, state, int(np.argmin(costs)))
-    return moved
+        taken, more, steps = taken + 1, more - 1, steps - len(rows)
+    return more
 
 
 @njit(cache=True, nogil=True)

@@ -22,9 +22,11 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 GAIN = 1e-9
-"""A move has to gain more than this, and to be better by more than this than one to a class before."""
+"""A move has to gain more than this, and to be better by more than this than one to a class before: less is rounding."""
 RECORD_WORK, CLASS_WORK, COST_WORK, MEMBER_WORK, CELL_WORK = 300, 2, 15, 3, 6
-"""Work of taking a record out, passing by a class, pricing the record in it, and looking at a member or a cell."""
+"""Work of taking a record out, passing by a class, pricing the record in it, and looking at a member or a cell, as measured."""
+PLACE, WORK = range(2)
+"""Where a sweep is: the place in its order, and the work of the whole search until now."""
 
 
 class Table(NamedTuple):
@@ -57,18 +59,18 @@ class Classes(NamedTuple):
     spare: Floats
 
 
+class Sweep(NamedTuple):
+    """Records one after the other: in which order, where it is (`PLACE`, `WORK`), the price of slack and the largest loss."""
+
+    order: Ints
+    at: Ints
+    price: float
+    top: float
+
+
 @njit(cache=True, nogil=True)
-def move_records(
-    flat: FlatSpace,
-    rules: FlatRules,
-    table: Table,
-    classes: Classes,
-    order: Ints,
-    price: float,
-    top: float,
-    limit: int,
-) -> int:
-    """Move each record to the class where it costs least, if that gains anything; returns the work done.
+def move_records(flat: FlatSpace, rules: FlatRules, table: Table, classes: Classes, sweep: Sweep, until: int) -> None:
+    """Move each record to the class where it costs least, if that gains anything, until there was so much work.
 
     A move costs what the loss grows, less `price` times (top - loss of the class) for every unit of slack that a class
     gains: slack is worth the more, the cheaper the class that has it. Both classes stay good.
@@ -77,10 +79,11 @@ def move_records(
     begin, span, slots, pair = flat.pair_start, flat.size, flat.slot, flat.pair
     d, cell_work = len(flat.kind), CELL_WORK * classes.counts.shape[1]
     rest, rest_part = np.empty(slots[d], dtype=np.int64), np.empty(d)
-    work = 0
-    for r in order:
-        if work > limit:
-            break
+    order, at, price, top = sweep.order, sweep.at, sweep.price, sweep.top
+    work = at[WORK]
+    while at[PLACE] < len(order) and work <= until:
+        r = order[at[PLACE]]
+        at[PLACE] += 1
         own, g = classes.label[r], table.group[r]
         freed = classes.spare[g, own]
         if np.isnan(freed):
@@ -131,12 +134,12 @@ def move_records(
             work += MEMBER_WORK * sizes[own]
             leave(flat, table, classes, r, rest, rest_part)
             enter(flat, table, classes, r, best)
-    return work
+    at[WORK] = work
 
 
 @njit(cache=True, nogil=True)
-def swap_records(flat: FlatSpace, table: Table, classes: Classes, order: Ints, limit: int) -> int:
-    """Swap each record with one of the same group in another class, if that gains anything; returns the work done.
+def swap_records(flat: FlatSpace, table: Table, classes: Classes, sweep: Sweep, until: int) -> None:
+    """Swap each record with one of the same group in another class, if that gains anything, until there was so much work.
 
     Sizes and histograms stay what they are, so there is no rule to ask.
     """
@@ -144,10 +147,11 @@ def swap_records(flat: FlatSpace, table: Table, classes: Classes, order: Ints, l
     d = len(flat.kind)
     rest, rest_part = np.empty(flat.slot[d], dtype=np.int64), np.empty(d)
     other_rest, other_part = np.empty(flat.slot[d], dtype=np.int64), np.empty(d)
-    work = 0
-    for r in order:
-        if work > limit:
-            break
+    order, at = sweep.order, sweep.at
+    work = at[WORK]
+    while at[PLACE] < len(order) and work <= until:
+        r = order[at[PLACE]]
+        at[PLACE] += 1
         own, g = classes.label[r], table.group[r]
         without(flat, table, classes, own, r, rest, rest_part)
         saved = sizes[own] * (loss[own] - rest_part.sum())
@@ -178,7 +182,7 @@ def swap_records(flat: FlatSpace, table: Table, classes: Classes, order: Ints, l
             leave(flat, table, classes, best, other_rest, other_part)
             enter(flat, table, classes, r, other)
             enter(flat, table, classes, best, own)
-    return work
+    at[WORK] = work
 
 
 @inner

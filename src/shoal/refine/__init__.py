@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import Progress, Told
 from shoal.space import Measure
 
 Effort = bool | Literal["fast", "thorough"] | float
@@ -21,7 +21,7 @@ def refined(
     objective: Measure,
     effort: Effort = True,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Told | None = None,
 ) -> Partition:
     """The partition after a search that fits the policy, the one of `partition` or less loss.
 
@@ -34,22 +34,19 @@ def refined(
     if effort is False or partition.levels is not None or partition.classes == 0:
         return partition
     if rules.entries is None:
-        return _asked_class_by_class(data, rules, partition, objective, effort, seed, progress)
+        return _asked_class_by_class(data, rules, partition, objective, effort, seed, Progress.of(progress))
     from shoal.refine.box_search import box_search
     from shoal.refine.relocation import relocate
 
     work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
-    space, told = data.space(objective), progress or (lambda share: None)
+    space, told = data.space(objective), Progress.of(progress)
     searches = [box_search] if rules.superset_closed else [relocate, box_search]
     if isinstance(work, (int, float)):
         work = work / len(searches)
     found = partition
-    for i, search in enumerate(searches):
-
-        def part(share: float, before: int = i) -> None:
-            told((before + share) / len(searches))
-
-        found = search(data.codes, space, rules, found, effort=work, seed=seed, progress=part)
+    for search in searches:
+        with told.stage(weight=1 / len(searches)) as part:
+            found = search(data.codes, space, rules, found, effort=work, seed=seed, progress=part)
     note = {"by": [search.__name__ for search in searches], "effort": "fast" if effort is True else effort}
     return Partition(found.labels, None, {**partition.notes, "refined": note})
 
@@ -61,7 +58,7 @@ def _asked_class_by_class(
     objective: Measure,
     effort: Effort,
     seed: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress,
 ) -> Partition:
     """The refinement of policies that compiled loops do not know; slower, and not as far."""
     from shoal.refine.il_optimization import il_optimization
@@ -69,8 +66,10 @@ def _asked_class_by_class(
 
     work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
     space = data.space(objective)
-    swapped = relocate(data.codes, space, rules, partition, effort=work, seed=seed, progress=progress)
-    found = il_optimization(data.codes, space, rules, swapped, iterate=True)
+    with progress.stage(weight=0.5) as part:
+        swapped = relocate(data.codes, space, rules, partition, effort=work, seed=seed, progress=part)
+    with progress.stage() as part:
+        found = il_optimization(data.codes, space, rules, swapped, iterate=True, progress=part)
     unknown = [str(rule) for rule in rules.rules if rule.forms() is None]
     note = {
         "by": ["relocate", "il_optimization"],

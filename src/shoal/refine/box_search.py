@@ -15,36 +15,35 @@ rounds, so that the seams between regions move.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from threading import Event, Lock
-from typing import Literal
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import ConfigError, InternalError, UnsupportedError
+from shoal.errors import InternalError, UnsupportedError
 from shoal.partition import Partition
 from shoal.policy import Rules
-from shoal.refine.box_tables import Encoded, by_class, encode, spread, take
+from shoal.progress import SLICE, Progress, Told, side_by_side
+from shoal.refine.box_tables import Encoded, Part, by_class, encode, spread, take
+from shoal.refine.effort import Effort, box_budget
 from shoal.refine.regions import regions
 from shoal.space import Space
 
 Ints = NDArray[np.int64]
-Effort = Literal["fast", "thorough"] | float
 
-# Elementary operations: about this many a second on one core of an ordinary machine.
-SECOND = 60_000_000
-# Operations per record, and the seconds that ORDINARY records may take at most; larger tables get more in proportion.
-EFFORTS = {"fast": (20_000, 1.8), "thorough": (200_000, 15.0)}
-ORDINARY = 30_000
+# The temperature falls in so many steps, and after each the best state until now is kept.
 SLICES = 100
 # A region has at most so many records, but room for at least so many classes of the smallest size: too small, and it is
 # all seam.
 REGION_RECORDS, REGION_CLASSES = 120_000, 1_500
+# The seams between regions move so often: as often as the steps of temperature can be shared out, with a dozen left to each.
 ROUNDS = 8
+# Losses are sums: what differs by less is the same, added in another order.
+EPSILON = 1e-9
+# The share of the whole time that near tuples may take; most searches need less for them.
+NEAR_SHARE = 0.1
 
 
 def box_search(
@@ -55,19 +54,20 @@ def box_search(
     *,
     effort: Effort = "fast",
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Told | None = None,
 ) -> Partition:
     """A partition with no more loss than `partition`, which must satisfy the rules; suppressed records stay out.
 
     `effort` is "fast", "thorough" or a number of nominal seconds; `progress` is called with the share that is done.
     """
+    told = Progress.of(progress)
     flat_rules = rules.flat()
     if flat_rules is None:
         raise UnsupportedError(
             "The box search needs a policy of which every model has a compiled form; turn refine off."
         )
     inside = np.flatnonzero(partition.labels >= 0)
-    budget = _budget(effort, len(inside))
+    budget = box_budget(effort, len(inside))
     if len(inside) < 2 * rules.k:
         return partition
     if rules.deficits(partition.labels, partition.classes).max() > 0:
@@ -76,105 +76,103 @@ def box_search(
     rows = np.ascontiguousarray(codes[inside], dtype=np.int32)
     if rules.union_closed:
         labels = _pooled(rows, space, labels)
-    search = _Search(encode(rows, space, rules, inside), budget, seed, progress or (lambda share: None))
-    found = search.run(labels)
+    with told.stage("finding near records", NEAR_SHARE) as part:
+        whole = encode(rows, space, rules, inside, part)
+    with told.stage("searching for better classes") as part:
+        found = _Search.over(whole, budget, seed).run(labels, part)
     if found is None:
+        told(1.0)
         return partition
     if rules.union_closed:
         found = _pooled(rows, space, found)
     result = Partition.compact(spread(found, inside, partition.n), notes=partition.notes)
     if rules.deficits(result.labels, result.classes).max() > 0:
         raise InternalError("the box search broke the policy")
+    told(1.0)
     return result
 
 
-@dataclass(eq=False)
+class _Job(NamedTuple):
+    """A region in a round: its records and their classes, which round it is, and which region."""
+
+    records: Ints
+    labels: Ints
+    round: int
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
 class _Search:
     """One search: rounds of slices, region by region."""
 
     whole: Encoded
     budget: int
     seed: int
-    progress: Callable[[float], None]
-    done: float = 0.0
-    lock: Lock = field(default_factory=Lock)
-    stopped: Event = field(default_factory=Event)
+    strangers: float
+    regions: int
+    rounds: int
 
-    def run(self, labels: Ints) -> Ints | None:
+    @classmethod
+    def over(cls, whole: Encoded, budget: int, seed: int) -> _Search:
+        """A search over these records, in as many regions as there have to be."""
+        n = len(whole.codes)
+        count = max(1, min(-(-n // REGION_RECORDS), n // (whole.rules.k * REGION_CLASSES)))
+        return cls(whole, budget, seed, _strangers(whole.codes, whole.space, seed), count, ROUNDS if count > 1 else 1)
+
+    def run(self, labels: Ints, progress: Progress) -> Ints | None:
         """Labels with less loss than these, or None."""
-        n, k = len(labels), self.whole.rules.k
-        count = max(1, min(-(-n // REGION_RECORDS), n // (k * REGION_CLASSES)))
-        rounds = ROUNDS if count > 1 else 1
+        n = len(labels)
         random = np.random.default_rng([self.seed, n])
-        strangers = _strangers(self.whole.codes, self.whole.space, self.seed)
         change = 0.0
-        for number in range(rounds):
-            parts = regions(self.whole.codes, labels, count, random) if count > 1 else [np.arange(n)]
+        for number in range(self.rounds):
+            parts = regions(self.whole.codes, labels, self.regions, random) if self.regions > 1 else [np.arange(n)]
             jobs = [
-                (records, np.unique(labels[records], return_inverse=True)[1].ravel(), number, rounds, strangers, place)
+                _Job(records, np.unique(labels[records], return_inverse=True)[1].ravel(), number, place)
                 for place, records in enumerate(parts)
             ]
-            with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
-                try:
-                    found = list(pool.map(lambda job: self.part(*job), jobs))
-                except BaseException:
-                    # Whoever interrupts should not have to wait for the others.
-                    self.stopped.set()
-                    raise
+            with progress.stage(weight=1 / self.rounds) as part:
+                found = side_by_side(
+                    self.part, jobs, part, threads=os.cpu_count() or 1, weights=[len(records) for records in parts]
+                )
             classes = 0
             for records, (fresh, difference) in zip(parts, found, strict=True):
                 dense = np.unique(fresh, return_inverse=True)[1].ravel()
                 labels[records] = dense + classes
                 classes += int(dense.max()) + 1
                 change += difference
-        return labels if change < -1e-9 else None
+        return labels if change < -EPSILON else None
 
-    def part(
-        self, records: Ints, labels: Ints, number: int, rounds: int, strangers: float, place: int
-    ) -> tuple[Ints, float]:
+    def part(self, job: _Job, progress: Progress) -> tuple[Ints, float]:
         """The slices of one round in one region: labels, and what the loss changed by."""
-        from shoal.kernels.box_search import search
-
-        rules, n = self.whole.rules, len(self.whole.codes)
-        flat = rules.flat()
-        assert flat is not None
-        part = take(self.whole, records, labels)
+        rules, n, size = self.whole.rules, len(self.whole.codes), len(job.records)
+        part = take(self.whole, job.records, job.labels)
         desk = part.store.desk
-        desk.random = np.uint64(np.random.default_rng([self.seed, number, place]).integers(1, 2**63))
+        desk.random = np.uint64(np.random.default_rng([self.seed, job.round, job.place]).integers(1, 2**63))
         before = total = best = part.total()
         kept = part.held()
-        slices = SLICES // rounds
-        budget = self.budget * len(records) // (n * rounds)
+        slices = SLICES // self.rounds
+        budget = self.budget * size // (n * self.rounds)
         for i in range(slices):
-            if self.stopped.is_set():
-                break
-            cooled = (1 - (number + i / slices) / rounds) ** 2
-            heat = _heat(total, int(desk.live), len(records) / rules.k, strangers) * cooled
-            until = budget * (i + 1) // slices
-            desk.gained = np.float64(0.0)
-            search(self.whole.gauge, flat, part.table, part.store, heat, until)
-            total += float(desk.gained)
+            cooled = (1 - (job.round + i / slices) / self.rounds) ** 2
+            heat = _heat(total, int(desk.live), size / rules.k, self.strangers) * cooled
+            total += self.walk(part, heat, budget * (i + 1) // slices, progress)
             # Only the end has to be as good as can be; until then a round hands on the state it has cooled to.
-            if total < best - 1e-9 or number < rounds - 1:
+            if total < best - EPSILON or job.round < self.rounds - 1:
                 best, kept = total, part.held()
-            self.tell(len(records) / (n * rounds * slices))
+            progress((i + 1) / slices)
         return part.labels(kept), best - before
 
-    def tell(self, share: float) -> None:
-        """Report progress, one thread at a time."""
-        with self.lock:
-            self.done += share
-            self.progress(min(1.0, self.done))
+    def walk(self, part: Part, heat: float, until: int, progress: Progress) -> float:
+        """Steps at one temperature until the budget counts so many operations; what the loss changes by."""
+        from shoal.kernels.box_search import search
 
-
-def _budget(effort: Effort, n: int) -> int:
-    """Elementary operations for an effort."""
-    if isinstance(effort, str) and effort in EFFORTS:
-        per_record, seconds = EFFORTS[effort]
-        return int(min(per_record * n, seconds * SECOND * max(1.0, n / ORDINARY)))
-    if isinstance(effort, (str, bool)) or not 0 <= effort < np.inf:
-        raise ConfigError(f"refine = {effort!r} is not allowed; write fast, thorough or a number of seconds.")
-    return int(effort * SECOND)
+        flat, desk = self.whole.rules.flat(), part.store.desk
+        assert flat is not None
+        desk.gained = np.float64(0.0)
+        while desk.work < until:
+            search(self.whole.gauge, flat, part.table, part.store, heat, min(until, int(desk.work) + SLICE))
+            progress.check()
+        return float(desk.gained)
 
 
 def _pooled(codes: NDArray[np.int32], space: Space, labels: Ints) -> Ints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.policy import Rules
+from shoal.progress import SLICE, Progress, side_by_side
 from shoal.space import Space
 
 if TYPE_CHECKING:
@@ -79,15 +79,14 @@ class Part:
         return labels
 
 
-def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) -> Encoded:
+def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints, progress: Progress) -> Encoded:
     """What holds for all classes and all regions."""
     from shoal.kernels.box_gauge import gauge as packed
-    from shoal.kernels.box_near import nearest
     from shoal.kernels.space import flatten
 
     gauge = packed(flatten(space))
     first, of_record = _distinct(codes)
-    order, nodes = _tree(space, codes[first])
+    order, nodes = _tree(space, codes[first], progress)
     tuples = np.ascontiguousarray(codes[first][order])
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -96,11 +95,25 @@ def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints) 
     offsets = np.concatenate([[0], np.cumsum([view.width for view in rules.views])]).astype(np.int64)
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
     bins = np.where(views[point_first] >= 0, views[point_first] + offsets[:-1], -1).astype(np.int32)
-    near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
-    edges = [*range(0, len(tuples), CHUNK), len(tuples)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda edge: nearest(gauge, tuples, nodes, near, *edge, False), pairwise(edges)))
+    near = _nearest(gauge, tuples, nodes, progress)
     return Encoded(space, rules, records, codes, gauge, tuples, near, bins, of_record[point_first], points)
+
+
+def _nearest(gauge: Gauge, tuples: NDArray[np.int32], nodes: Ints, progress: Progress) -> NDArray[np.int32]:
+    """The tuples nearest to each, a stretch of tuples after the other, on all cores."""
+    from shoal.kernels.box_near import nearest
+
+    near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
+
+    def stretch(edge: tuple[int, int], part: Progress) -> None:
+        at, end = edge
+        while at < end:
+            at = nearest(gauge, tuples, nodes, near, (edge[0], at, end), SLICE)
+            part((at - edge[0]) / (end - edge[0]))
+
+    edges = list(pairwise([*range(0, len(tuples), CHUNK), len(tuples)]))
+    side_by_side(stretch, edges, progress, threads=os.cpu_count() or 1)
+    return near
 
 
 def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
@@ -227,13 +240,14 @@ def _distinct(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
     return first.astype(np.int64), inverse.ravel().astype(np.int64)
 
 
-def _tree(space: Space, codes: NDArray[np.int32]) -> tuple[Ints, Ints]:
+def _tree(space: Space, codes: NDArray[np.int32], progress: Progress) -> tuple[Ints, Ints]:
     """An order of the tuples in which near ones are near, and the nodes of the tree above it (see `nearest`)."""
     m = len(codes)
     levels = (-(-m // LEAF) - 1).bit_length()
     order = np.arange(m)
     nodes = []
     for level in range(levels + 1):
+        progress.check()
         edges = (np.arange(2**level + 1) * m) >> level
         states = space.states(codes, order, edges[:-1])
         nodes.append(np.concatenate([states, edges[:-1, None], edges[1:, None]], axis=1))

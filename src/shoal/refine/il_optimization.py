@@ -17,50 +17,63 @@ an earlier break may have removed; here both are repaired (docs/algorithms.md#il
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.exact import TICKS
 from shoal.partition import Partition
 from shoal.policy import Rules
+from shoal.progress import SLICE, Progress, Told
 from shoal.space import Codes, Space
 
 if TYPE_CHECKING:
     from shoal.kernels.space import FlatSpace
 
-TICKS = 2.0**40
-
 Labels = NDArray[np.int64]
 
 
 def il_optimization(
-    codes: Codes, space: Space, rules: Rules, partition: Partition, *, iterate: bool = False
+    codes: Codes,
+    space: Space,
+    rules: Rules,
+    partition: Partition,
+    *,
+    iterate: bool = False,
+    progress: Told | None = None,
 ) -> Partition:
     """The partition after every interesting break, dearest classes first; its loss never rises.
 
     `iterate` also splits classes of 2k records or more as Split2k does, and takes turns as long as that helps.
     Classes of a policy that more records can spoil are tested before anything is moved. Suppressed records stay so.
+    `progress` is called with the share that is done.
     """
     from shoal.kernels.space import flatten
 
-    flat = flatten(space)
-    labels = _break_all(codes, flat, rules, partition.labels.astype(np.int64))
+    flat, told = flatten(space), Progress.of(progress)
+    with told.stage("breaking classes", 0.5 if iterate else None) as part:
+        labels = _break_all(codes, flat, rules, partition.labels.astype(np.int64), part)
     if iterate:
         loss = _loss(codes, space, labels)
-        while True:
-            tried = _break_all(codes, flat, rules, _split_all(codes, flat, rules, labels))
+        for turn in count(2):
+            # Nobody knows how many turns there will be: each takes half of what is left.
+            with told.stage("splitting and breaking classes", 0.5**turn) as part:
+                halves = _split_all(codes, flat, rules, labels, part)
+                tried = _break_all(codes, flat, rules, halves, part)
             lower = _loss(codes, space, tried)
             if lower >= loss:
                 break
             labels, loss = tried, lower
+    told(1.0)
     return Partition.compact(labels)
 
 
-def _break_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> Labels:
+def _break_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels, progress: Progress) -> Labels:
     """One pass. Covers only ever vanish, so a class that is not worth a break now will not be later."""
     from shoal.kernels.class_index import make_index
-    from shoal.kernels.coverage import break_class, next_break
+    from shoal.kernels.coverage import PLACE, Breaks, break_class, next_break
     from shoal.kernels.heap import make_heap
     from shoal.kernels.i3m import make_groups, make_records, members_of, settle
 
@@ -81,18 +94,20 @@ def _break_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> L
     order = np.argsort(-dearness, kind="stable")
     # Classes grow by what others give them: any of them may come to hold every record.
     targets = np.zeros(len(codes), dtype=np.int64)
-    at = -1
-    while (at := int(next_break(flat, index, groups, records, heap, order, at + 1, targets))) < len(order):
-        c = int(order[at])
-        if rules.superset_closed or stay_good(c):
-            break_class(flat, index, groups, records, c, targets)
+    at = np.zeros(3, dtype=np.int64)
+    breaks = Breaks(order, at, targets)
+    while at[PLACE] < len(order):
+        progress(at[PLACE] / len(order))
+        if next_break(flat, index, groups, records, heap, breaks, SLICE) and at[PLACE] < len(order):
+            c = int(order[at[PLACE]])
+            if rules.superset_closed or stay_good(c):
+                break_class(flat, index, groups, records, c, targets)
+            at[PLACE] += 1
     return records.link[:, 0].astype(np.int64)
 
 
-def _split_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> Labels:
+def _split_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels, progress: Progress) -> Labels:
     """Split2k of all classes with 2k records or more, as far as both parts are good; new classes come last."""
-    from shoal.kernels.i3m import choose_half
-
     labels = labels.copy()
     order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
     sizes = np.bincount(labels[order], minlength=int(labels.max()) + 1)
@@ -101,12 +116,24 @@ def _split_all(codes: Codes, flat: FlatSpace, rules: Rules, labels: Labels) -> L
     for c in np.flatnonzero(sizes >= 2 * rules.k):
         rest = order[ends[c] - sizes[c] : ends[c]]
         while len(rest) >= 2 * rules.k:
-            half = choose_half(flat, codes, rest, rules.k)
+            half = _half(codes, flat, rest, rules.k, progress)
             if not (rules.only_size or (rules.ok(rest[half]) and rules.ok(rest[~half]))):
                 break
             labels[rest[half]] = used
             rest, used = rest[~half], used + 1
     return labels
+
+
+def _half(codes: Codes, flat: FlatSpace, rows: Labels, k: int, progress: Progress) -> NDArray[np.bool_]:
+    """Which k of the records Split2k moves, a slice of work at a time."""
+    from shoal.kernels.i3m import choose_more
+
+    moved, state = np.zeros(len(rows), dtype=np.bool_), np.zeros(int(flat.slot[-1]), dtype=np.int64)
+    more = k
+    while more > 0:
+        progress.check()
+        more = choose_more(flat, codes, rows, moved, state, more, SLICE // len(flat.kind))
+    return moved
 
 
 def _loss(codes: Codes, space: Space, labels: Labels) -> int:

@@ -13,16 +13,18 @@ can notice. Every move leaves both classes good; the best state that μ = 0 has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import ConfigError, InternalError, did_you_mean
+from shoal.errors import InternalError
 from shoal.partition import Partition
 from shoal.policy import FlatRules, Rules
+from shoal.progress import SLICE, Progress, Told
+from shoal.refine.effort import Effort, relocation_budget
 from shoal.space import Set, Space
 
 if TYPE_CHECKING:
@@ -32,17 +34,21 @@ Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# The first wave, later ones, and after how many without gain the search ends.
+# The prices of slack in the first wave, which shall undo what the start settled on, and in later ones, which start from what
+# the last one has found and need not be as hot.
 FIRST_PRICES = np.linspace(1.5, 0.0, 10)
 PRICES = np.linspace(0.8, 0.0, 6)
+# Waves differ by their order alone: after so many without gain another one is not likely to gain either.
 PATIENCE = 10
-# Nominal seconds, and how much work stands for one: a fixed rate, so that a budget means the same moves everywhere.
-SECONDS = {"fast": 4.0, "thorough": 20.0}
-RATE = 500_000_000
-# Larger partitions are searched in blocks of so many neighbouring classes, other blocks in every wave.
+# Larger partitions are searched in blocks of so many neighbouring classes, other blocks in every wave: a sweep takes every
+# record past every class, and records hardly ever move far.
 BLOCK = 2048
+# So many pairs of a group and a class are remembered at most, 128 MB of each kind.
 REMEMBERED = 2**24
+# Losses are sums: what differs by less is the same, added in another order.
 TOLERANCE = 1e-9
+# Units of work between two looks at whether the search is still wanted: as long as a slice of other loops.
+PAUSE = 5 * SLICE
 
 
 def relocate(
@@ -51,37 +57,29 @@ def relocate(
     rules: Rules,
     partition: Partition,
     *,
-    effort: Literal["fast", "thorough"] | float = "fast",
+    effort: Effort = "fast",
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Told | None = None,
 ) -> Partition:
     """Move records between the classes of a partition until the budget is used up or nothing is gained any more.
 
     The loss never grows. The number of classes stays what it is, and suppressed records stay suppressed. Where a rule has no
     form for compiled loops, records only change places with others of the same sensitive values.
     """
-    budget = int(_seconds(effort) * RATE)
+    budget, told = relocation_budget(effort), Progress.of(progress)
     flat_rules = rules.flat()
     kept = np.flatnonzero(partition.labels >= 0)
     if partition.classes < 2:
         return partition
     search = _Search(codes[kept], space, rules, flat_rules, kept, partition.labels[kept], seed)
-    search.run(budget, progress or (lambda share: None))
+    with told.stage("moving single records") as part:
+        search.run(budget, part)
     labels = partition.labels.copy()
     labels[kept] = search.best
     if (rules.deficits(labels, partition.classes) > 0).any():
         raise InternalError("priced relocation left a class that does not satisfy the policy")
+    told(1.0)
     return Partition(labels, None, partition.notes)
-
-
-def _seconds(effort: Literal["fast", "thorough"] | float) -> float:
-    if isinstance(effort, str):
-        if effort not in SECONDS:
-            raise ConfigError(f"refine = {effort!r} is not allowed; {did_you_mean(effort, SECONDS)}")
-        return SECONDS[effort]
-    if not 0 < effort < float("inf"):
-        raise ConfigError(f"refine = {effort!r} is not allowed; it must be a number of seconds above 0.")
-    return float(effort)
 
 
 class _Search:
@@ -105,7 +103,7 @@ class _Search:
         self.labels = labels.astype(np.int64)
         self.best, self.least, self.top = self.labels.copy(), 0.0, 0.0
         self.least = self.loss()
-        self.work = 0
+        self.work, self.budget, self.progress = 0, 1, Progress()
 
     def loss(self) -> float:
         """Total loss now; notes the largest loss of a class on the way."""
@@ -114,12 +112,12 @@ class _Search:
         self.top = float(unit.max())
         return exact.weighed(np.bincount(self.labels), unit)
 
-    def run(self, budget: int, progress: Callable[[float], None]) -> None:
+    def run(self, budget: int, progress: Progress) -> None:
         """Waves while they can be finished, plain sweeps before and where they cannot."""
+        self.budget, self.progress = budget, progress
         improved = self.wave([0.0], budget)
         sweep, idle, wave = 2 * max(1, self.work), 0, 0
         while self.work < budget and idle < PATIENCE:
-            progress(self.work / budget)
             affordable = (budget - self.work) // sweep
             if affordable > len(PRICES):
                 prices, before = FIRST_PRICES[-affordable:] if wave == 0 else PRICES, self.work
@@ -134,24 +132,38 @@ class _Search:
 
     def wave(self, prices: list[float], limit: int) -> bool:
         """Sweeps at falling prices and one of swaps, block by block; says whether the best state got better."""
-        from shoal.kernels.relocation import move_records, swap_records
-
-        rules, end = self.rules, self.work + limit
+        end = self.work + limit
         for block in self.blocks():
+            self.progress.check()
             inside, table, classes = self.part(block)
             order = np.arange(len(inside))
-            if rules is not None:
+            if self.rules is not None:
                 for price in prices:
                     order = self.random.permutation(order)
-                    self.work += move_records(self.flat, rules, table, classes, order, price, self.top, end - self.work)
+                    self.sweep(table, classes, order, end, price)
             order = self.random.permutation(order)
-            self.work += swap_records(self.flat, table, classes, order, end - self.work)
+            self.sweep(table, classes, order, end)
             self.labels[inside] = block[classes.label]
         loss = self.loss()
         better = loss < self.least - TOLERANCE
         if better:
             self.best, self.least = self.labels.copy(), loss
         return better
+
+    def sweep(self, table: Table, classes: Classes, order: Ints, end: int, price: float | None = None) -> None:
+        """Move the records at a price of slack, or without one swap them, a pause's work at a time."""
+        from shoal.kernels.relocation import PLACE, WORK, Sweep, move_records, swap_records
+
+        at = np.array([0, self.work], dtype=np.int64)
+        sweep = Sweep(order, at, 0.0 if price is None else price, self.top)
+        while at[PLACE] < len(order) and at[WORK] <= end:
+            until = min(end, int(at[WORK]) + PAUSE)
+            if price is None:
+                swap_records(self.flat, table, classes, sweep, until)
+            elif self.rules is not None:
+                move_records(self.flat, self.rules, table, classes, sweep, until)
+            self.work = int(at[WORK])
+            self.progress(min(1.0, self.work / self.budget))
 
     def blocks(self) -> Iterator[Ints]:
         """All classes at once, or classes halved along random attributes until they are few enough."""

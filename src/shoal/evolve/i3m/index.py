@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.progress import SLICE
 from shoal.space import Codes, Set, Space, States
 
 if TYPE_CHECKING:
@@ -297,11 +298,14 @@ class Grouping:
 
     def next_break(self, order: Slots, start: int) -> tuple[int, Slots]:
         """The next class in `order` that is worth breaking, and where its rows go (`kernels.coverage`)."""
-        from shoal.kernels.coverage import next_break
+        from shoal.kernels.coverage import Breaks, next_break
 
         targets = np.empty(int(self.sizes[order].max(initial=1)), dtype=np.int64)
-        at = next_break(self.flat, self._index, self._groups, self._records, self._heap, order, start, targets)
-        return int(at), targets[: self.sizes[order[at]]] if at < len(order) else targets[:0]
+        breaks = Breaks(order, np.array([start, 0, 0], dtype=np.int64), targets)
+        while not next_break(self.flat, self._index, self._groups, self._records, self._heap, breaks, SLICE):
+            pass
+        at = int(breaks.at[0])
+        return at, targets[: self.sizes[order[at]]] if at < len(order) else targets[:0]
 
     def break_class(self, c: int, targets: Slots) -> None:
         """Every row of a class goes to its target."""
