@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -29,7 +31,7 @@ def demo(folder: Path) -> Told:
     """Everything `shoal demo` leaves behind; the manifest in full."""
     from shoal.cli.demo import demo as run
 
-    run(folder, records=300, seed=7, as_json=False, quiet=True)
+    run(folder, records=600, seed=7, as_json=False, quiet=True)
     for path in sorted(folder.iterdir()):
         yield path.name, json.loads(path.read_text()) if path.suffix == ".json" else digest(path.read_bytes())
 
@@ -95,6 +97,7 @@ def algorithms(folder: Path) -> Told:
     """The release of every algorithm, with a policy of many models, refined where it can be."""
     from shoal.algorithms import names
     from shoal.errors import ShoalError
+    from shoal.refine import box_search
 
     data = random_table(8, 160, sensitive=2)
     policies = {
@@ -110,6 +113,36 @@ def algorithms(folder: Path) -> Told:
                 yield f"{name} {short}", str(refusal)
             else:
                 yield f"{name} {short}", [digest(release.masked.write_csv().encode()), dict(release.manifest)]
+    # Several workers at once: regions of box search, blocks of a clustering.
+    box_search.REGION_RECORDS, box_search.REGION_CLASSES = 40, 5
+    for name in ("k_member", "mdav"):
+        release = shoal.anonymize(data, policies["p"], algorithm=name, refine=0.5, seed=2, blocks=40)
+        yield f"{name} in blocks", [digest(release.masked.write_csv().encode()), dict(release.manifest)]
+
+
+def store(folder: Path) -> Told:
+    """Releases of a table that changes, and what their audit says."""
+    from tests.evolve.store.registry import SCHEMA, make, people
+
+    policy = shoal.KAnonymity(3) & shoal.LDiversity(3, "illness")
+    schema = {**SCHEMA, "note": {"role": "identifier"}}
+    for guard, more in (("batching", {}), ("m-invariance", {"m": 3})):
+        kept = make(f"sqlite:///{folder}/{guard}.db", policy=policy, guard=guard, schema=schema, **more)
+        for turn in range(3):
+            masked = kept.release().masked
+            yield f"{guard} {turn}", digest(masked.select(sorted(masked.columns)).sort(pl.all()).write_csv().encode())
+            kept.apply(insert=people(60 + 5 * turn, 5), delete=list(range(3 * turn, 3 * turn + 3)))
+        yield f"{guard} history", [[line["classes"], line["ncp"], line["waiting"]] for line in kept.history()]
+        yield f"{guard} audit", kept.audit().to_dict()
+
+
+def canary(folder: Path) -> Told:
+    """What the libraries themselves make of some numbers; other machines differ in the last digits."""
+    values = np.random.default_rng(3).random((64, 999)) + 0.1
+    yield "blas", digest(values @ values[0])
+    yield "numpy", digest(np.log(values) + np.exp(values))
+    if platform.libc_ver()[0] == "glibc":
+        yield "c library", digest(np.array([math.exp(x) * math.log(x) for x in values.ravel().tolist()]))
 
 
 def plain_table() -> Microdata:
@@ -154,7 +187,7 @@ def digest(content: Any) -> str:
 
 
 PARTS: dict[str, Callable[[Path], Told]] = {
-    part.__name__: part for part in (demo, three_layer, measures, bound, algorithms)
+    part.__name__: part for part in (demo, three_layer, measures, bound, algorithms, store, canary)
 }
 
 

@@ -1,0 +1,91 @@
+"""The same input, configuration and seed give the same bytes whatever the processor, the BLAS and the number of threads.
+
+Every process below is another machine to the libraries: a BLAS with the kernels of another processor, a NumPy and a C library
+without the wide and fused instructions, Numba's code for a processor of 2008, one thread or two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PARTS = ["demo", "three_layer", "measures", "bound"]
+ALL = [*PARTS, "algorithms", "store", "canary"]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
+# Names differ between versions of NumPy; what it has found here can be switched off without a warning.
+WIDE = " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))  # type: ignore[index]
+LIBM = "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F"
+
+Told = dict[str, dict[str, Any]]
+
+
+def machine(folder: Path, parts: list[str], threads: int, **settings: str) -> Told:
+    """What a machine with these settings makes of the tables in `tests/machine.py`."""
+    made = folder / "demo"
+    made.mkdir(parents=True)
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), **settings}
+    command = [sys.executable, "-m", "tests.machine", str(made), str(threads), *parts]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {name: told for line in done.stdout.splitlines() for name, told in json.loads(line).items()}
+
+
+def differences(one: Told, other: Told) -> list[str]:
+    """Where two machines disagree, with both figures where they are short."""
+    found = []
+    for part in one.keys() & other.keys():
+        found += _differences(one[part], other[part], part)
+    return sorted(found)
+
+
+def _differences(one: Any, other: Any, where: str) -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = sorted(one.keys() | other.keys())
+        return [line for name in names for line in _differences(one.get(name), other.get(name), f"{where} / {name}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for i, (a, b) in pairs for line in _differences(a, b, f"{where} / {i}")]
+    return [] if repr(one) == repr(other) else [f"{where}: {str(one)[:40]} and {str(other)[:40]}"]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return machine(tmp_path_factory.mktemp("here"), ALL, 2)
+
+
+@pytest.fixture(scope="module")
+def oldest(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    settings = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": WIDE, "GLIBC_TUNABLES": LIBM}
+    return machine(tmp_path_factory.mktemp("oldest"), ALL, 1, **settings)
+
+
+def test_no_wide_instructions_and_one_thread(here: Told, oldest: Told) -> None:
+    assert differences(here, {**oldest, "canary": here["canary"]}) == []
+
+
+@pytest.mark.parametrize("kernels", ["Haswell", "Zen"])
+def test_another_blas(kernels: str, here: Told, tmp_path: Path) -> None:
+    assert differences(here, machine(tmp_path, PARTS, 2, OPENBLAS_CORETYPE=kernels)) == []
+
+
+def test_compiled_for_another_processor(here: Told, tmp_path: Path) -> None:
+    # Its compiled code must not be mixed with that of this processor, so it is kept apart; compiling takes half a minute.
+    cache = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    assert differences(here, machine(tmp_path, PARTS, 1, **cache)) == []
+
+
+def test_these_are_other_machines(here: Told, oldest: Told) -> None:
+    """The libraries themselves do give other digits, so that what is compared above could differ."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"The settings are those of x86-64 libraries; this is {platform.machine()}.")
+    assert here["canary"].keys() == oldest["canary"].keys()
+    assert [name for name, told in here["canary"].items() if oldest["canary"][name] == told] == []
