@@ -46,12 +46,16 @@ FUNCTIONS = {
     *("sin", "cos", "tan", "sinh", "cosh", "tanh", "arctan", "arctan2", "atan", "atan2", "gamma", "lgamma", "erf"),
     *("dot", "vdot", "inner", "matmul", "einsum", "tensordot", "linalg", "convolve", "correlate", "cov", "corrcoef"),
 }
-WHOLE, SPARSE = "whole numbers", "sparse, of whole numbers: no BLAS"
+WHOLE, SPARSE, DISTINCT = "whole numbers", "sparse, of whole numbers: no BLAS", "no two are equal"
 KNOWN = {
     "algorithms/xmeans.py: points @ centres.T": "whole ticks below 2⁵³",
+    "collisions.py: np.argsort(first)": DISTINCT,
+    "collisions.py: np.argsort(np.argsort(first))": DISTINCT,
     "datasets/profiles.py: np.cos": "constants, rounded to 2⁻³⁰",
     "evolve/releases/deduction.py: matrix @ rows": SPARSE,
     "evolve/releases/deduction.py: scipy.sparse": SPARSE,
+    "evolve/store/live.py: np.argsort(numbers)": DISTINCT,
+    "kernels/bounds.py: np.argsort(-u[cells.points[first:last + 1]])": "Numba's own sort, the same code everywhere",
     "measures/attacks.py: cover @ counts": SPARSE,
     "measures/attacks.py: cover @ table.sizes": SPARSE,
     "measures/attacks.py: scipy.sparse": SPARSE,
@@ -162,6 +166,10 @@ def _suspects(node: ast.AST) -> list[str]:
         return [] if whole or isinstance(node.left, ast.Constant) else [ast.unparse(node)]
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("np", "math"):
         return [ast.unparse(node)] if node.attr in FUNCTIONS else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("arg"):
+        # NumPy's fast sorts leave equal entries in an order of the processor's own.
+        stable = any(isinstance(k.value, ast.Constant) and k.value.value == "stable" for k in node.keywords)
+        return [ast.unparse(node)] if node.func.attr in ("argsort", "argpartition") and not stable else []
     if isinstance(node, ast.keyword) and node.arg in ("fastmath", "parallel"):
         return [node.arg]
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

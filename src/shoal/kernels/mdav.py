@@ -95,7 +95,7 @@ class Queue(NamedTuple):
 
 def _new_queue(X: Floats, tree: Tree, centroid: Floats) -> Queue:
     distance = np.sqrt(((X[tree.first_record] - centroid) ** 2).sum(axis=1))
-    order = np.argsort(-distance)  # a falling sequence is a heap
+    order = np.argsort(-distance, kind="stable")  # a falling sequence is a heap
     points = len(order)
     return Queue(
         key=distance[order],
