@@ -10,7 +10,7 @@ DEV := $(VENV)/.ready-dev
 help:
 	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
 	@echo "make test   all tests"
-	@echo "make lint   formatting, types, layers"
+	@echo "make lint   formatting, types, layers, no function too large"
 	@echo "make mutation  mistakes put into the code, and whether a test notices"
 	@echo "make bench  every measured claim (writes benchmarks/out/)"
 	@echo "make docs   regenerate the pages that are written by programs"
@@ -26,6 +26,7 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.complexity
 
 mutation: $(DEV)
 	$(BIN)/python -m tools.mutation

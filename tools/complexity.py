@@ -64,7 +64,7 @@ def compared(found: list[Excess], listed: list[Excess]) -> list[str]:
             problems.append(
                 f"{LIST.name}: {entry.function} of {entry.file} is not too large, or is gone; remove the entry."
             )
-        elif actual[key].count != entry.count:
+        elif actual[key].count > entry.count:
             problems.append(
                 f"{LIST.name}: {entry.function} of {entry.file} has {entry.what} {actual[key].count}, not {entry.count}."
             )
