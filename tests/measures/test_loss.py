@@ -14,11 +14,12 @@ from tests.tables import UNBALANCED, random_table, rt7
 
 import shoal
 from shoal.errors import ConfigError
-from shoal.measures.loss import discernibility, distortion_ratio, measure, per_class
+from shoal.measures.loss import discernibility, distortion_ratio, measure, per_class, sse
 from shoal.microdata import Microdata
 from shoal.models.p_sensitive import PSensitive
 from shoal.models.t_closeness import TCloseness
 from shoal.policy import Policy
+from shoal.states import class_states
 
 RATIOS = ("nil", "ncp", "ncp_distinct", "ncp_published", "granularity", "distortion")
 
@@ -56,6 +57,35 @@ def test_equal_to_the_naive_twin(seed: int) -> None:
         assert getattr(total, name) == pytest.approx(value, abs=1e-9), name
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("suppressed", [0, 5])
+def test_lost_variance_equals_the_naive_twin(seed: int, suppressed: int) -> None:
+    """Suppressed records lose all they had: they count with their distance from the mean of the table."""
+    data = random_table(seed, 40, duplicates=0.3 if seed % 2 else 0.0, missing=0.0 if seed == 4 else 0.1)
+    apart = random_partition(seed, 40, 9, suppressed=suppressed)
+    # Equal records together, so that the classes are made of tuples.
+    together = shoal.Partition.compact(np.where(data.points.of_record < suppressed, -1, data.points.of_record % 7))
+    for found in (apart, together):
+        members = [part.tolist() for part in found.members()]
+        hidden = np.flatnonzero(found.labels < 0).tolist()
+        columns = [data.frame[name].to_list() for name in ("age", "height")]
+        assert sse(data, found) == pytest.approx(naive.sse(columns, members, hidden), rel=1e-12)
+        assert measure(data, found).sse == sse(data, found)
+    everything = shoal.Partition(np.full(40, -1))
+    assert sse(data, everything) == pytest.approx(100)
+    assert sse(data, shoal.Partition(np.zeros(40))) == pytest.approx(100)
+
+
+def test_without_numbers_there_is_no_variance_to_lose() -> None:
+    frame = pl.DataFrame({"a": ["x", "y"], "b": [3, 3], "c": ["low", "high"]})
+    schema = {"a": {"role": "quasi"}, "b": {"role": "quasi"}, "c": {"role": "quasi", "order": ["low", "high"]}}
+    data = Microdata.from_frame(frame, schema)
+    found = measure(data, shoal.Partition(np.array([0, 0])))
+    assert np.isnan(found.sse) and found.to_dict()["sse"] is None and found.to_dict()["ncp"] == found.ncp
+    one = Microdata.from_frame(frame.with_columns(b=pl.Series([3.0, 5.0])), schema)
+    assert measure(one, shoal.Partition(np.array([0, 0]))).sse == 100
+
+
 def test_per_class_adds_up_to_the_totals() -> None:
     data = random_table(2, 50)
     found = random_partition(2, 50, 8, suppressed=0)
@@ -86,6 +116,11 @@ def test_g36_distortion_ratio() -> None:
     assert edges == pytest.approx(float(naive.distortion_ratio([levels, levels, None, None], printed)))
     # Read as numbers of levels, every height is one less.
     assert distortion_ratio([levels], printed, [2], suppressed=2) == pytest.approx((8 + 32) / 64)
+    assert np.isnan(distortion_ratio(np.zeros((0, 2)), [2, 3], []))
+    assert distortion_ratio([[0, 0]], [1, 1]) == 0  # hierarchies of leaves alone: nowhere to go
+    assert distortion_ratio([[1, 1], [0, 0]], [2, 2]) == 0.5
+    assert distortion_ratio([[1, 1], [0, 0]], [2, 2], [3, 1]) == 0.75
+    assert distortion_ratio([1, 0], [2, 2]) == 0.5
     with pytest.raises(ConfigError, match="did you mean 'edges'"):
         distortion_ratio([levels], printed, height_reading="edge")  # type: ignore[arg-type]
 
@@ -102,6 +137,49 @@ def test_the_ways_to_count_labels_of_an_order() -> None:
     # [a, b] is a quarter of the way, and two of five labels.
     assert found.ncp == pytest.approx(1 / 4)
     assert found.ncp_published == pytest.approx(2 / 5)
+    one = per_class(data, shoal.Partition(np.array([0, 1, 2, 2])))
+    assert one.cells["ncp_published"][:, 0].tolist() == pytest.approx([0, 0, 2 / 5])
+    holes = Microdata.from_frame(
+        pl.DataFrame({"grade": ["a", None, "e", None, None, "d", "e"]}),
+        {"grade": {"role": "quasi", "order": ["a", "b", "c", "d", "e"]}},
+    )
+    # Missing with a label says nothing; missing alone is what it was; the domain has missing as a sixth value.
+    mixed = per_class(holes, shoal.Partition(np.array([0, 0, 3, 1, 1, 2, 2])))
+    assert mixed.cells["ncp_published"][:, 0].tolist() == pytest.approx([1, 0, 2 / 6, 0])
+
+
+def test_classes_and_attributes_in_figures() -> None:
+    frame = pl.DataFrame({"age": [20, 30, 40, 60, 20], "job": ["a", "a", "b", "c", "c"]})
+    data = Microdata.from_frame(frame, {"age": {"role": "quasi", "weight": 2}, "job": {"role": "quasi"}})
+    found = measure(data, shoal.Partition(np.array([0, 0, 1, 1, -1])), k=2)
+    assert (found.classes, found.smallest_class, found.largest_class, found.suppressed) == (2, 2, 2, 1)
+    assert measure(data, shoal.Partition(np.array([0, 0, 0, 1, -1]))).smallest_class == 1
+    assert found.il == pytest.approx(2 * (2 * 0.25 + 0) + 2 * (2 * 0.5 + 2 / 3) + 3)
+    assert found.changed == 2 * 1 + 2 * 2 + 2
+    assert found.attributes["age"]["ncp"] == pytest.approx((2 * 0.25 + 2 * 0.5 + 1) / 5)
+    assert found.attributes["job"]["distortion"] == pytest.approx((0 + 2 * 1 + 1) / 5)
+    assert set(found.to_dict()["attributes"]) == {"age", "job"}
+    frames = per_class(data, shoal.Partition(np.array([0, 0, 1, 1, -1]))).frame()
+    assert frames.columns[:3] == ["class", "size", "il"] and frames["class"].to_list() == [0, 1]
+    assert frames["il"].to_list() == pytest.approx([2 * 2 * 0.25, 2 * (2 * 0.5 + 2 / 3)])
+    assert frames["ncp"].to_list() == pytest.approx([0.25 / 2, (0.5 + 2 / 3) / 2])
+
+
+def test_nothing_but_suppressed_records() -> None:
+    lost = measure(rt7(), shoal.Partition(np.full(7, -1)), k=2)
+    assert (lost.classes, lost.smallest_class, lost.largest_class, lost.avg) == (0, 0, 0, 7 / 2)
+    assert np.isnan(measure(rt7(), shoal.Partition(np.full(7, -1)), suppressed="drop").avg)
+
+
+def test_what_was_published_decides_where_it_is_told() -> None:
+    """Full-domain recoding publishes more than the tight classes need; the losses are those of what is published."""
+    data = rt7()
+    partition = shoal.Partition(np.array([0, 1, 0, 0, 0, 0, 1]))
+    wide = class_states(data, partition, data.space("il"))
+    wide[:, 2], wide[:, 3] = 0, data.domains[1].size - 1
+    assert measure(data, partition, states=wide).ncp > measure(data, partition).ncp
+    assert measure(data, partition, states=wide).attributes["zip"]["ncp"] == 1
+    assert measure(data, partition, states=wide).ncp_distinct == measure(data, partition).ncp_distinct
 
 
 def test_suppressed_records_are_a_class_when_starred_and_none_when_dropped() -> None:

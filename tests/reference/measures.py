@@ -116,6 +116,26 @@ def measures(columns, weights, classes, suppressed, k):
     }
 
 
+def sse(columns, classes, suppressed):
+    """Lost variance in percent: squared distances to the mean of the class over those to the mean of the table.
+
+    A suppressed record is as good as replaced by the mean of all. Columns that do not vary have nothing to lose.
+    """
+    ratios = []
+    for values in columns:
+        known = [Fraction(v) for v in values if v is not None]
+        mean = sum(known) / len(known)
+        spread = sum((v - mean) ** 2 for v in known)
+        if not spread:
+            continue
+        lost = sum((Fraction(values[i]) - mean) ** 2 for i in suppressed if values[i] is not None)
+        for members in classes:
+            inside = [Fraction(values[i]) for i in members if values[i] is not None]
+            lost += sum((v - sum(inside) / len(inside)) ** 2 for v in inside)
+        ratios.append(lost / spread)
+    return 100 * float(sum(ratios) / len(ratios)) if ratios else None
+
+
 def distortion_ratio(rows, heights):
     """`rows` are levels per attribute, or None for a suppressed record; heights in edges."""
     total = sum(sum(heights) if row is None else sum(row) for row in rows)
