@@ -90,8 +90,16 @@ def main(arguments: list[str] | None = None) -> int:
         named = [] if given.sample == 0 and not mistakes else named
     prepare()
     print(f"{len(chosen)} of {len(every)} mutants (seed {given.seed}) and {len(named)} named mistakes", flush=True)
-    verdicts = run([*named, *chosen], tests, given.jobs, lambda text: print(text, end="", flush=True))
+    verdicts = run([*named, *chosen], tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents))
     return _report(named, chosen, verdicts, equivalents, stale)
+
+
+def _tell(mutant: Mutant, verdict: str, equivalents: list[Entry]) -> None:
+    """A dot for what was noticed; what was not, at once: the whole may take a while."""
+    if verdict in (KILLED, TIMEOUT) or any(entry.fits(mutant) for entry in equivalents):
+        print(".", end="", flush=True)
+    else:
+        print(f"\n{mutant.file}:{mutant.line} {verdict}: {mutant.now}", flush=True)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -87,9 +87,9 @@ def prepare() -> None:
 
 
 def run(
-    mutants: Sequence[Mutant], tests: Mapping[str, Sequence[str]], jobs: int, tell: Callable[[str], None]
+    mutants: Sequence[Mutant], tests: Mapping[str, Sequence[str]], jobs: int, tell: Callable[[Mutant, str], None]
 ) -> list[str]:
-    """A verdict for each mutant; `tests` names the test files of each mutated file."""
+    """A verdict for each mutant, told as soon as it is there; `tests` names the test files of each mutated file."""
     said = tempfile.TemporaryFile()  # noqa: SIM115 (what pytest says, in case that it does not get far)
     reading, writing = os.pipe()
     child = os.fork()
@@ -106,10 +106,10 @@ def run(
         for index, what in _messages(pipe):
             if index < 0:
                 reach = what
-                tell(f"{len(reach.seconds)} tests without a mutant: {sum(reach.seconds.values()):.0f} s")
             else:
                 verdicts[index] = what
-                tell(_sign(what))
+                if what in (KILLED, TIMEOUT) or (what == SURVIVED and reach and not _early(mutants[index], reach)):
+                    tell(mutants[index], what)
     os.waitpid(child, 0)
     if reach is None:
         said.seek(0)
@@ -118,21 +118,16 @@ def run(
         raise SystemExit("Tests fail without any mutant:\n" + "\n".join(reach.failures))
     unsure = [i for i, verdict in enumerate(verdicts) if verdict not in (KILLED, TIMEOUT)]
     again = [i for i in unsure if verdicts[i] == MISFIT or _early(mutants[i], reach)]
-    tell(f"\n{len(again)} in a fresh interpreter: ")
     trials = {i: _fresh(mutants[i], tests[mutants[i].file], reach) for i in again}
     for index, verdict in _all(trials, jobs):
         verdicts[index] = verdict
-        tell(_sign(verdict))
+        tell(mutants[index], verdict)
     return verdicts
 
 
 def _early(mutant: Mutant, reach: Reach) -> bool:
     """Whether the mutant may have done its work before the tests were collected."""
     return not mutant.called or any((mutant.file, line) in reach.before for line in mutant.lines)
-
-
-def _sign(verdict: str) -> str:
-    return {KILLED: ".", TIMEOUT: "t", SURVIVED: "S", UNREACHED: "u", MISFIT: "m"}[verdict]
 
 
 def _messages(pipe: Any) -> Iterator[tuple[int, Any]]:
