@@ -4,9 +4,9 @@
     python -m tools.mutation --only recode --all    every mutant of one file
     python -m tools.mutation --only space --line 120
 
-`tools/mutation.toml` holds two lists. `[[mistake]]` are mistakes that somebody thought of: each is tried, and each must be
-noticed. `[[equivalent]]` are mutants that change nothing anybody is promised, each with its reason: they do not count. An entry
-of either list that no longer fits the code, and an equivalent that a test noticed after all, is stale and fails.
+`tools/mutation.toml` holds two lists. `[[mistake]]` are mistakes that somebody thought of, with the tests that should notice:
+each is tried, and each must be noticed. `[[equivalent]]` are mutants that change nothing anybody is promised, each with its
+reason: they do not count. An entry of either list that no longer fits the code, and an equivalent that a test noticed after all, is stale and fails.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import os
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +65,7 @@ class Entry:
     now: str
     reason: str
     where: str | None = None
+    tests: tuple[str, ...] = ()
 
     def fits(self, mutant: Mutant) -> bool:
         """Whether the mutant is the one that the entry tells of."""
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.chdir(ROOT)
     tests = _tests(given.only)
     every = [mutant for file in tests for mutant in mutants_of(file, Path(file).read_text(encoding="utf-8"))]
-    mistakes, equivalents = _lists(tests)
+    mistakes, equivalents = _lists(given.only)
     stale = [f"{entry.file}: no mutant `{entry.now}` any more" for entry in equivalents if not _any(every, entry)]
     named, gone = _named(mistakes)
     stale += gone
@@ -87,11 +87,15 @@ def main(arguments: list[str] | None = None) -> int:
         chosen, named = [mutant for mutant in every if mutant.line == given.line], []
     else:
         chosen = every if given.all else sampled(every, given.sample, given.seed)
-        named = [] if given.sample == 0 and not mistakes else named
     prepare()
     print(f"{len(chosen)} of {len(every)} mutants (seed {given.seed}) and {len(named)} named mistakes", flush=True)
-    verdicts = run([*named, *chosen], tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents))
-    return _report(named, chosen, verdicts, equivalents, stale)
+    their_tests = [
+        *(entry.tests or tests[entry.file] for entry, _ in named),
+        *(tests[mutant.file] for mutant in chosen),
+    ]
+    mutants = [*(mutant for _, mutant in named), *chosen]
+    verdicts = run(mutants, their_tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents))
+    return _report(mutants[: len(named)], chosen, verdicts, equivalents, stale)
 
 
 def _tell(mutant: Mutant, verdict: str, equivalents: list[Entry]) -> None:
@@ -129,32 +133,32 @@ def _tests(only: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _lists(files: Iterable[str]) -> tuple[list[Entry], list[Entry]]:
+def _lists(only: list[str]) -> tuple[list[Entry], list[Entry]]:
     raw: dict[str, Any] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
-    mistakes, equivalents = ([Entry(**entry) for entry in raw.get(key, [])] for key in ("mistake", "equivalent"))
-    return [e for e in mistakes if e.file in files], [e for e in equivalents if e.file in files]
+    mistakes, equivalents = (
+        [Entry(**entry) for entry in raw.get(key, []) if not only or any(text in entry["file"] for text in only)]
+        for key in ("mistake", "equivalent")
+    )
+    return mistakes, equivalents
 
 
 def _any(mutants: list[Mutant], entry: Entry) -> bool:
     return any(entry.fits(mutant) for mutant in mutants)
 
 
-def _named(mistakes: list[Entry]) -> tuple[list[Mutant], list[str]]:
+def _named(mistakes: list[Entry]) -> tuple[list[tuple[Entry, Mutant]], list[str]]:
     """The mistakes as mutants, and those whose text is not (once) in their file."""
     named, gone = [], []
     for entry in mistakes:
-        source = Path(entry.file).read_bytes()
-        if source.count(entry.was.encode()) != 1:
-            gone.append(
-                f"{entry.file}: `{entry.was}` is there {source.count(entry.was.encode())} times ({entry.reason})"
-            )
+        source, was, now = Path(entry.file).read_bytes(), entry.was.encode(), entry.now.encode()
+        if source.count(was) != 1:
+            gone.append(f"{entry.file}: `{entry.was}` is there {source.count(was)} times ({entry.reason})")
             continue
-        start = source.index(entry.was.encode())
-        end, line = start + len(entry.was.encode()), source[:start].count(b"\n") + 1
-        # Without lines of its own it is tried in a fresh interpreter, with all tests of its file.
-        named.append(
-            Mutant(entry.file, "", line, False, frozenset(), entry.reason, entry.now, start, end, entry.now.encode())
-        )
+        start = source.index(was)
+        line = source[:start].count(b"\n") + 1
+        # Without lines of its own it is tried in a fresh interpreter.
+        mutant = Mutant(entry.file, "", line, False, frozenset(), entry.reason, entry.now, start, start + len(was), now)
+        named.append((entry, mutant))
     return named, gone
 
 
@@ -186,7 +190,7 @@ def _report(
         print(f"  {mutant.file}:{mutant.line} {mutant.was}\n  + {mutant.now}")
     for text in stale:
         print(f"Stale: {text}")
-    enough = _score(total) >= WANTED
+    enough = not chosen or _score(total) >= WANTED
     print(f"\nScore {_score(total):.1%} of {total['killed'] + total['survived']} mutants that are not equivalent")
     return 0 if enough and not stale and not unnoticed else 1
 

@@ -87,9 +87,9 @@ def prepare() -> None:
 
 
 def run(
-    mutants: Sequence[Mutant], tests: Mapping[str, Sequence[str]], jobs: int, tell: Callable[[Mutant, str], None]
+    mutants: Sequence[Mutant], tests: Sequence[Sequence[str]], jobs: int, tell: Callable[[Mutant, str], None]
 ) -> list[str]:
-    """A verdict for each mutant, told as soon as it is there; `tests` names the test files of each mutated file."""
+    """A verdict for each mutant, told as soon as it is there; `tests` names the tests of each: files, folders or single ones."""
     said = tempfile.TemporaryFile()  # noqa: SIM115 (what pytest says, in case that it does not get far)
     reading, writing = os.pipe()
     child = os.fork()
@@ -118,7 +118,7 @@ def run(
         raise SystemExit("Tests fail without any mutant:\n" + "\n".join(reach.failures))
     unsure = [i for i, verdict in enumerate(verdicts) if verdict not in (KILLED, TIMEOUT)]
     again = [i for i in unsure if verdicts[i] == MISFIT or _early(mutants[i], reach)]
-    trials = {i: _fresh(mutants[i], tests[mutants[i].file], reach) for i in again}
+    trials = {i: _fresh(mutants[i], tests[i], reach) for i in again}
     for index, verdict in _all(trials, jobs):
         verdicts[index] = verdict
         tell(mutants[index], verdict)
@@ -221,14 +221,14 @@ def _limit(reach: Reach, tests: Iterable[str]) -> float:
 class _Collected:
     """A pytest session whose loop tries mutants instead of running its tests."""
 
-    def __init__(self, mutants: Sequence[Mutant], tests: Mapping[str, Sequence[str]], jobs: int, pipe: Any) -> None:
+    def __init__(self, mutants: Sequence[Mutant], tests: Sequence[Sequence[str]], jobs: int, pipe: Any) -> None:
         self.mutants, self.tests, self.jobs, self.pipe = mutants, tests, jobs, pipe
         self.files = sorted({mutant.file for mutant in mutants})
         self.failures: list[str] = []
         self.tracer = _Tracer({str(Path(file).resolve()): file for file in self.files})
 
     def run(self) -> None:
-        every = dict.fromkeys(test for file in self.files for test in self.tests[file])
+        every = dict.fromkeys(test for tests in self.tests for test in tests)
         self.tracer.start()
         for file in self.files:
             importlib.import_module(module_of(file))
@@ -252,7 +252,7 @@ class _Collected:
         self.say(-1, reach)
         if not reach.failures:
             functions = _functions({str(Path(file).resolve()) for file in self.files})
-            trials = {i: self.trial(mutant, session.items, reach, functions) for i, mutant in enumerate(self.mutants)}
+            trials = {i: self.trial(i, session.items, reach, functions) for i in range(len(self.mutants))}
             for index, verdict in _all({i: trial for i, trial in trials.items() if trial is not None}, self.jobs):
                 self.say(index, verdict)
         return True
@@ -287,15 +287,16 @@ class _Collected:
 
     def trial(
         self,
-        mutant: Mutant,
+        index: int,
         items: list[pytest.Item],
         reach: Reach,
         functions: dict[tuple[str, str, int], list[FunctionType]],
     ) -> Trial | None:
         """The tests that reach the mutant's lines, with its code in the place of the function's."""
+        mutant = self.mutants[index]
         if not mutant.called:
             return None
-        near = tuple(str(Path(test)) for test in self.tests[mutant.file])
+        near = tuple(self.tests[index])
         spots = {(mutant.file, line) for line in mutant.lines}
         chosen = [item for item in items if item.nodeid.startswith(near) and spots & reach.lines[item.nodeid]]
         if not chosen:
@@ -387,8 +388,7 @@ def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
     def work() -> bool:
         return pytest.main([*PYTEST, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
 
-    near = tuple(str(Path(test)) for test in tests)
-    return Trial(work, _limit(reach, [test for test in reach.seconds if test.startswith(near)]))
+    return Trial(work, _limit(reach, [test for test in reach.seconds if test.startswith(tuple(tests))]))
 
 
 class _Import:

@@ -135,7 +135,7 @@ from tools.mutants import mutants_of
 trials.GRACE, trials.SLOW_IMPORTS = 1.0, ()
 trials.prepare()
 found = mutants_of("src/small.py", Path("src/small.py").read_text())
-for mutant, verdict in zip(found, trials.run(found, {{"src/small.py": ["test_small.py", "src/small.py"]}}, 2, lambda *_: None), strict=True):
+for mutant, verdict in zip(found, trials.run(found, [["test_small.py", "src/small.py"]] * len(found), 2, lambda *_: None), strict=True):
     print(verdict, mutant.now, sep="|")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)

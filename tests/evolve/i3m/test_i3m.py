@@ -410,6 +410,54 @@ def test_a_step_that_fails_half_way_is_undone(monkeypatch: pytest.MonkeyPatch) -
     assert np.array_equal(classes.labels, fresh.labels)
 
 
+@pytest.mark.parametrize("name", ["k and p", "closeness"])
+@pytest.mark.parametrize("ranges", ["declared", "batch"])
+def test_what_had_changed_is_as_it_was(name: str, ranges: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted, altered and new records of a step that fails: secrets and judgement go back too, and what follows is the same."""
+    data = random_table(21, 120)
+    binding = Binding(SECRETIVE[name], data.sensitive)
+    codes, secrets = np.array(data.codes), binding.codes()
+
+    def begun() -> Classes:
+        made = Classes(data.space("ncp"), codes[:60], np.zeros(60, dtype=int), binding, secrets[:60], ranges=ranges)
+        made.insert(codes[60:80], secrets[60:80])
+        return made
+
+    def seen(of: Classes) -> list[Any]:
+        told = [of.records, of.labels, of.codes, of.sensitive, of.sizes, of.states, of.rules.codes()]
+        return [*(part.tolist() for part in told), of.loss, of.n, of.next_record, of.next_class]
+
+    classes, fresh = begun(), begun()
+    before = seen(classes)
+    gone, other = classes.records[[1, 5, 33]], classes.records[[0, 7, 40, 70]]
+    # Other values, of a record that differs in all it can.
+    step: dict[str, Any] = {
+        "delete": gone,
+        "update": Batch(codes[100:104], secrets[100:104], other),
+        "insert": Batch(codes[80:95], secrets[80:95]),
+    }
+    assert not np.array_equal(secrets[100:104], classes.sensitive[[0, 7, 40, 70]])
+    for where in ("Step.mend", "Step.place", "Step.finish"):
+        with monkeypatch.context() as patch:
+
+            def fail(*_: object) -> None:
+                raise KeyboardInterrupt
+
+            patch.setattr(f"shoal.evolve.i3m.step.{where}", fail)
+            with pytest.raises(KeyboardInterrupt):
+                classes.apply(**step)
+        assert seen(classes) == before, where
+    with monkeypatch.context() as patch:
+        # The last moment: everything is written, and the check of what came out of it fails.
+        patch.setattr(Classes, "_change", lambda *_: fail())
+        with pytest.raises(KeyboardInterrupt):
+            classes.apply(**step)
+    assert seen(classes) == before
+    for one in (classes, fresh):
+        one.apply(**step)
+    assert seen(classes) == seen(fresh) != before
+
+
 def test_going_on_from_what_was_written_down() -> None:
     data = random_table(8, 150, sensitive=0)
     here = classes_of(data, np.arange(60) // 3, 3, "ncp")
@@ -512,6 +560,37 @@ def test_optimization_in_place() -> None:
     assert classes.partition.labels.tolist() == wanted.labels.tolist()
     assert len(change.dissolved) == 66 - wanted.classes > 0
     assert len(classes.optimize(classes.numbers[:10]).touched) == 0
+
+
+@pytest.mark.parametrize("name", ["closeness", "shares", "rare values"])
+@pytest.mark.parametrize("seed", range(3))
+def test_optimization_keeps_a_policy_that_joining_can_break(name: str, seed: int) -> None:
+    """Records of a broken class would fit others best that they spoil: such a class stays, and no class is spoilt."""
+    policy = SECRETIVE[name]
+    data = random_table(seed + 40, 150, duplicates=0.7)
+    binding = Binding(policy, data.sensitive)
+    codes, secrets = np.array(data.codes), binding.codes()
+    begun = Classes(data.space("ncp"), codes[:40], np.zeros(40, dtype=int), binding, secrets[:40])
+    begun.insert(codes[40:], secrets[40:])
+    rules = data.rules(policy)
+    start = Partition.compact(begun.labels)
+    wanted = il_optimization(data.codes, data.space("ncp"), rules, start)
+    loss = begun.loss
+    begun.optimize()
+    check(begun, codes, secrets, binding)
+    assert begun.partition.labels.tolist() == wanted.labels.tolist()
+    assert begun.loss <= loss
+
+
+def test_optimization_asks_the_policy() -> None:
+    """One record of the broken class carries the value that its best neighbour has too much of already."""
+    policy = Policy((shoal.KAnonymity(2), shoal.AlphaK(alpha=0.6)))
+    classes, _ = secretive([0, 1, 0, 1, 1, 0, 1, 0], [10, 11, 12, 90, 91, 92, 11, 91], [0, 0, 0, 1, 1, 1, 2, 2], policy)
+    before = classes.labels.tolist()
+    assert len(classes.optimize().dissolved) == 1  # the wide class is broken, as one of each value goes to each side
+    classes, _ = secretive([0, 1, 0, 1, 1, 0, 0, 1], [10, 11, 12, 90, 91, 92, 11, 91], [0, 0, 0, 1, 1, 1, 2, 2], policy)
+    assert classes.optimize().touched.tolist() == []  # three of four would have the same value on either side
+    assert classes.labels.tolist() == before
 
 
 def test_adopting_a_full_run() -> None:
