@@ -6,7 +6,8 @@
 
 `tools/mutation.toml` holds two lists. `[[mistake]]` are mistakes that somebody thought of, with the tests that should notice:
 each is tried, and each must be noticed. `[[equivalent]]` are mutants that change nothing anybody is promised, each with its
-reason: they do not count. An entry of either list that no longer fits the code, and an equivalent that a test noticed after all, is stale and fails.
+reason: they do not count. An entry of either list that no longer fits the code, and an equivalent that a test noticed after all,
+is stale and fails.
 """
 
 from __future__ import annotations
