@@ -42,6 +42,7 @@ Missing = Literal["category", "drop", "error"]
 # Equal rows are numbered by a table over all possible ones where that is not much longer than the rows are many.
 ROOM, SMALL = 2, 1 << 20
 
+# Columns that are encoded at a time: most of the work is polars', which has threads of its own.
 THREADS = 4
 # Records whose codes are laid side by side at a time, in the cache.
 PIECE = 1 << 16

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
 from shoal.models import MODELS, Form, Kind, Model, Rule, Sensitive
 from shoal.models.forms import Distinct
+from shoal.pieces import pieces
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,9 +31,6 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Held = TypeVar("Held", bound=Sensitive)
 Floats = NDArray[np.float64]
-
-# Histograms are classes × values; larger ones are counted in pieces of about this many cells.
-CELLS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -282,15 +280,13 @@ class Rules:
 
     def deficits(self, labels: NDArray[Any], classes: int) -> Floats:
         """Total deficit per class of a labelling, counted in pieces when the histograms are large."""
-        widest = max((view.width for view in self.views), default=1)
-        if classes * widest <= CELLS:
+        some = list(pieces(classes, self.widest))
+        if len(some) <= 1:
             return self.deficit(self.stats(labels, classes))
-        step = max(1, CELLS // widest)
         parts = []
-        for begin in range(0, classes, step):
-            end = min(begin + step, classes)
-            part = np.where((labels >= begin) & (labels < end), labels - begin, -1)
-            parts.append(self.deficit(self.stats(part, end - begin)))
+        for piece in some:
+            part = np.where((labels >= piece.start) & (labels < piece.stop), labels - piece.start, -1)
+            parts.append(self.deficit(self.stats(part, piece.stop - piece.start)))
         return np.concatenate(parts)
 
     def stats_of(self, members: NDArray[Any]) -> Stats:
@@ -304,6 +300,20 @@ class Rules:
     def ok(self, members: NDArray[Any]) -> bool:
         """Whether these records are a good class."""
         return len(members) > 0 and bool(self.deficit(self.stats_of(members))[0] <= 0)
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of codes of a view."""
+        return max((view.width for view in self.views), default=1)
+
+    @cached_property
+    def view_starts(self) -> Ints:
+        """Where the histogram of each view begins when they lie side by side; the last number is where they end."""
+        return np.cumsum([0, *(view.width for view in self.views)], dtype=np.int64)
+
+    def cells(self, codes: NDArray[np.int32]) -> Ints:
+        """Where rows of codes, one a view, are counted in histograms that lie side by side; -1 for none."""
+        return np.ascontiguousarray(np.where(codes >= 0, codes + self.view_starts[:-1], -1), dtype=np.int64)
 
     def codes(self) -> NDArray[np.int32]:
         """The views' codes side by side, one row a record."""
@@ -335,14 +345,13 @@ class Rules:
         entries = self.entries if entries is None else entries
         if entries is None:
             return None
-        widths = np.array([view.width for view in self.views], dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        widths, starts = np.diff(self.view_starts), self.view_starts
         ints = [np.asarray(entry.form.ints(), dtype=np.int64) for entry in entries]
         floats = [np.asarray(entry.form.floats(), dtype=np.float64) for entry in entries]
         others = sum(entry.form.kind not in (Kind.SIZE, Kind.DISTINCT) for entry in entries)
         return FlatRules(
             kind=np.array([int(entry.form.kind) for entry in entries], dtype=np.int64),
-            offset=np.array([offsets[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
+            offset=np.array([starts[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
             width=np.array([widths[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
             int_start=np.concatenate([[0], np.cumsum([len(part) for part in ints])]).astype(np.int64),
             ints=np.concatenate([*ints, np.zeros(0, dtype=np.int64)]),

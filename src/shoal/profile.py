@@ -27,7 +27,7 @@ from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, sh
 from shoal.models.conditions import max_classes
 from shoal.schema import Kind, Role
 
-K, P = 5, 3
+K, P = 5, 3  # what is suggested: nobody among fewer than five, with three different secrets
 FEW_VALUES = 20  # categories with no more values than this do well as sets
 CLUSTERED_AT_MOST = 2000  # an automatic taxonomy compares all pairs of this many values
 CODED_AT_MOST = 50  # integers with more distinct values than this are quantities, whatever their name

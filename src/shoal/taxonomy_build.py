@@ -22,8 +22,8 @@ UNITS = ("day", "month", "quarter", "year", "decade")
 
 _FINEST_DEPTH = 4  # halving four times: at most 16 groups of numbers
 _CLUSTERED_AT_MOST = 2000  # linkage needs all pairs; further labels join the nearest of these
-_PRIOR_RECORDS = 10.0
-_LABEL_WIDTH = 40
+_PRIOR_RECORDS = 10.0  # so many records of an average label are added to each: fewer than that say little by themselves
+_LABEL_WIDTH = 40  # characters of a group's name; longer ones are shortened, for nobody reads them
 
 
 def from_prefixes(values: Sequence[str], keep: Sequence[int], name: str = "taxonomy") -> Taxonomy:

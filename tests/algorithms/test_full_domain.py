@@ -16,7 +16,6 @@ from tests.tables import UNBALANCED, random_table, rt7
 import shoal
 from shoal import KPQR, AlphaK, KAnonymity, LDiversity, Personalized, PSensitive, TCloseness
 from shoal.algorithms import incognito as incognito_module
-from shoal.algorithms import levels as levels_module
 from shoal.algorithms import names, run
 from shoal.algorithms.datafly import datafly
 from shoal.algorithms.incognito import incognito
@@ -331,7 +330,7 @@ def test_counting_in_pieces_and_anew_changes_nothing(monkeypatch: pytest.MonkeyP
     data = small_table(1, 60)
     rules = data.rules(KAnonymity(2) & PSensitive(2))
     whole, fly = incognito(data, rules, allowed=5), datafly(data, rules)
-    monkeypatch.setattr(levels_module, "CELLS", 8)
+    monkeypatch.setattr("shoal.pieces.CELLS", 8)
     monkeypatch.setattr(incognito_module, "WAITING_GROUPS", 0)
     pieces = incognito(data, rules, allowed=5)
     assert pieces.labels.tolist() == whole.labels.tolist()

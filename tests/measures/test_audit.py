@@ -15,6 +15,7 @@ from shoal.models.k_anonymity import KAnonymity
 from shoal.models.kpqr import KPQR
 from shoal.models.l_diversity import LDiversity
 from shoal.models.personalized import Personalized
+from shoal.pieces import CELLS
 from shoal.policy import Policy
 from shoal.schema import Schema, read_schema
 from shoal.verifier import Strength, audit, audited_column, judging, verify
@@ -63,7 +64,7 @@ def test_counting_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.Monke
     masked, schema = example(seed)
     policy = Policy((KAnonymity(3), LDiversity(2, variant="entropy"), KPQR(p=2, q=0.3, r=0.2)))
     whole, judged = audit(masked, schema, policy), verify(masked, policy, schema)
-    monkeypatch.setattr(judging, "CELLS", 20)
+    monkeypatch.setattr("shoal.pieces.CELLS", 20)
     for one, other in zip(whole, audit(masked, schema, policy), strict=True):
         if one.settings.get("scope") == "literal":  # may not be told from pieces, and then says so
             assert np.isnan(other.strongest) or other.strongest == one.strongest
@@ -83,7 +84,7 @@ def test_no_piece_is_larger_than_the_limit() -> None:
     sizes = np.full(n // 2, 2)
     labels = np.repeat(np.arange(n // 2), 2)
     cells = [counts.size for _, counts in judging._pieces(rule, labels, sizes, [column])]
-    assert max(cells) <= judging.CELLS < sum(cells)
+    assert max(cells) <= CELLS < sum(cells)
     found = verify(masked, Policy((LDiversity(2),)), schema)
     assert found.passed and found.checks[0].strongest == 2
 

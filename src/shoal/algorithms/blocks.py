@@ -41,14 +41,14 @@ from shoal.states import class_states
 Labels = NDArray[np.int64]
 Records = NDArray[np.int64]
 
-# Larger tables are cut into blocks of this many records unless told otherwise.
+# Larger tables are cut into blocks of this many records unless told otherwise: up to there quadratic work takes minutes, and
+# larger blocks lose hardly less (benchmarks/blocks.py).
 WHOLE = 200_000
 RECORDS = 25_000
 # These are fast enough on any table that fits into memory, and their distances are relative to the table they see.
 ONLY_IF_ASKED = ("mdav", "p_mdav")
 # The shares of the records, those that lose most, that are solved again over the seams, one share after the other.
 POOLED = (0.2, 0.05)
-TICKS = 2.0**40
 
 
 def in_blocks(
@@ -145,7 +145,7 @@ class _Work:
     ) -> tuple[Labels, int, bool]:
         """The labels after a share of the records was solved again, the next block's number, and whether that was better."""
         before = Partition.compact(labels)
-        units = np.rint(space.unit(class_states(self.data, before, space)) * TICKS)
+        units = exact.ticks(space.unit(class_states(self.data, before, space)))
         dearest = np.argsort(-units, kind="stable")
         taken = np.zeros(before.classes, dtype=bool)
         taken[dearest[np.cumsum(before.sizes[dearest]) <= share * before.n]] = True
@@ -169,5 +169,5 @@ class _Work:
 
 def _total(data: Microdata, partition: Partition, space: Space) -> float:
     """The loss in ticks; a suppressed record loses everything."""
-    units = np.rint(space.unit(class_states(data, partition, space)) * TICKS)
+    units = exact.ticks(space.unit(class_states(data, partition, space)))
     return exact.weighed(partition.sizes, units) + partition.suppressed * float(exact.ticks(exact.total(space.weights)))

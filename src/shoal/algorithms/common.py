@@ -32,12 +32,16 @@ Records = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Growth = Callable[..., None]
 
-TICKS = 2.0**40
+# A cost beyond all costs: what has it is not to be had.
 GONE = 2**62
+# Left-over records that spoilt every class are tried once more, for a class that has grown meanwhile may have room.
 PASSES = 2
+# Classes are judged in batches, the cheapest first, each four times as large as the one before: mostly an early one will do.
 TRIED_FIRST = 16
+# A class that none of so many neighbours makes good needs more than one of them: it takes the one that helps most and goes on.
 MERGED_NEAR = 256
-CELLS = 20_000_000
+# Groups × classes of which it is remembered that they do not go together: a number each, 80 MB.
+REMEMBERED = 20_000_000
 
 
 def require_one_class(rules: Rules, algorithm: str) -> None:
@@ -88,7 +92,7 @@ def grow_classes(
     reference = codes[first].copy()
     at, built = np.zeros(5, dtype=np.int64), 0
     at[POINT], at[FREE] = -1, data.n
-    width = sum(view.width for view in rules.views)
+    width = int(rules.view_starts[-1])
     while at[SIZE] > 0 or at[FREE] >= rules.k:
         # Half-empty trees answer slowly; building one anew is cheap.
         if at[SIZE] == 0 and (2 * at[FREE] <= built or built == 0):
@@ -124,9 +128,7 @@ def needs_of(
 
     if rules.entries is None:
         return None
-    widths = [view.width for view in rules.views]
-    offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    cell = np.where(codes_of_groups >= 0, codes_of_groups + offset[:-1], -1)
+    offset, cell = rules.view_starts, rules.cells(codes_of_groups)
     counted = [entry for entry in rules.entries if entry.rule in rules.distinct]
     view = np.array([entry.view for entry in counted], dtype=np.int64)
     needs = Needs(
@@ -136,7 +138,7 @@ def needs_of(
         first=offset[view],
         last=offset[view + 1],
         weight=np.zeros(len(counted)) if weights is None else weights[[entry.rule for entry in counted]],
-        width=sum(widths),
+        width=int(offset[-1]),
     )
     # Sizes are seen to by k.
     other = [e for e in rules.entries if e.rule not in rules.distinct and e.form.kind != Kind.SIZE]
@@ -290,7 +292,7 @@ def assign_leftovers(data: Microdata, rules: Rules, labels: NDArray[Any], space:
     group, codes_of_groups = sensitive_groups(rules)
     version = np.zeros(len(sizes), dtype=np.int32)
     # Whether a class stays good depends on the record's sensitive values alone; what failed once is not asked again.
-    remember = len(codes_of_groups) * len(sizes) <= CELLS
+    remember = len(codes_of_groups) * len(sizes) <= REMEMBERED
     failed = np.full((len(codes_of_groups), len(sizes)) if remember else (1, 1), -1, dtype=np.int32)
     for _ in range(PASSES):
         for record in waiting:

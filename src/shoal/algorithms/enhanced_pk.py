@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms.common import (
     checked,
     diversity_weights,
@@ -220,7 +221,7 @@ def _affordable(clusters: Clusters, listed: Ints, k: int, dissolve: str) -> tupl
     free = int(np.count_nonzero(clusters.label < 0))
     v = max(1, number_of_classes(sizes, free, k))
     if dissolve == "highest_unit_cost":
-        ticks = np.rint(clusters.loss[listed[large:]] * 2.0**40)
+        ticks = exact.ticks(clusters.loss[listed[large:]])
         chosen = np.sort(np.argsort(ticks, kind="stable")[: v - large])
         kept = np.concatenate([listed[:large], listed[large:][chosen]])
     else:

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms.common import checked, require_one_class
 from shoal.microdata import Microdata
 from shoal.models.kpqr import RareRule
 from shoal.models.ranges import Ranges, singles, subtrees
 from shoal.partition import Partition
+from shoal.pieces import CELLS, pieces
 from shoal.policy import Rules, Stats
 from shoal.progress import Progress
 from shoal.space import Domain, Interval, Tree
@@ -31,12 +33,10 @@ Records = NDArray[np.int64]
 
 # An attribute that would need more columns than this is projected to as many; exact distances would cost too much.
 WIDEST = 128
-# Partners of a class are tried in batches, the nearest first; their histograms have at most about so many cells.
+# Partners of a class are tried in batches, the nearest first.
 TRIED_FIRST = 16
-CELLS = 4_000_000
 # Steps of a search for the nearest of very many means.
 SEARCHED = 10_000
-TICKS = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -252,18 +252,13 @@ class _Classes:
     def failing(self) -> list[int]:
         """The classes that lack something."""
         filled = np.flatnonzero(self.filled)
-        step = self.batch()
-        parts = [filled[i : i + step] for i in range(0, len(filled), step)]
+        parts = [filled[some] for some in pieces(len(filled), self.rules.widest)]
         none = np.zeros(0, dtype=np.int64)
         return [int(c) for part in parts for c in part[(self.demands.deficits(self.stats(part, none)) > 0).any(axis=0)]]
 
-    def batch(self) -> int:
-        """How many classes may be judged at once."""
-        return max(TRIED_FIRST, CELLS // max((view.width for view in self.rules.views), default=1))
-
     def distances(self, point: Floats) -> Floats:
         """Squared distances of the means as they are compared: ties within 2⁻⁴⁰."""
-        squared = np.rint(((self.means - point) ** 2).sum(axis=1) * TICKS)
+        squared = exact.ticks(((self.means - point) ** 2).sum(axis=1))
         return np.where(self.filled, squared, np.inf)
 
     def by_distance(self, point: Floats) -> Records:
@@ -279,7 +274,7 @@ class _Classes:
             good = np.flatnonzero(self.demands.deficits(self.stats(batch, joining)).sum(axis=0) <= 0)
             if len(good):
                 return int(batch[good[0]])
-            done, step = done + step, min(4 * step, self.batch())
+            done, step = done + step, min(4 * step, max(TRIED_FIRST, CELLS // self.rules.widest))
         return int(candidates[0])
 
     def lacks(self, c: int) -> Floats:

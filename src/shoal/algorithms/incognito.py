@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from shoal import exact
-from shoal.algorithms.common import TICKS, require_one_class
+from shoal.algorithms.common import require_one_class
 from shoal.algorithms.levels import (
     Bools,
     Frequencies,
@@ -269,9 +269,9 @@ def _cost(
         return int((sizes * sizes).sum()) + data.n * suppressed
     if choose == "precision":
         share = sum(level / height for level, height in zip(node, levels.heights, strict=True) if height)
-        return round(((data.n - suppressed) * share + suppressed * len(node)) / data.n * TICKS)
+        return int(exact.ticks(((data.n - suppressed) * share + suppressed * len(node)) / data.n))
     space = data.space(objective)
     partition = partition_at(data, levels, node, kept, {})
     units = space.unit(class_states(data, partition, space))
     loss = exact.weighed(partition.sizes, units) + suppressed * exact.total(space.weights)
-    return round(loss / data.n * TICKS)
+    return int(exact.ticks(loss / data.n))

@@ -22,7 +22,8 @@ from shoal import taxonomy_build as build
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata, distinct_rows
 from shoal.partition import Partition
-from shoal.policy import CELLS, Rules, Stats
+from shoal.pieces import pieces
+from shoal.policy import Rules, Stats
 from shoal.space import Domain, Interval, Set, Tree
 
 Ints = NDArray[np.int64]
@@ -163,9 +164,7 @@ def good_groups(frequencies: Frequencies, rules: Rules, allowed: int) -> Bools |
 
 def _blocks(chosen: Ints, rules: Rules) -> Iterator[Ints]:
     """Groups in pieces whose histograms fit into memory."""
-    step = max(1, CELLS // max((view.width for view in rules.views), default=1))
-    for begin in range(0, len(chosen), step):
-        yield chosen[begin : begin + step]
+    return (chosen[some] for some in pieces(len(chosen), rules.widest))
 
 
 def _stats(frequencies: Frequencies, rules: Rules, chosen: Ints) -> Stats:

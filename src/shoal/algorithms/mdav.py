@@ -71,10 +71,9 @@ class Growth:
         self.rules, self.k = rules, min(rules.k, rules.n)
         self.compiled = rules.only(known)
         label, codes = sensitive_groups(self.compiled)
-        widths = [view.width for view in self.compiled.views]
-        self.offset = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        self.offset = self.compiled.view_starts
         self.label = label.astype(np.int32)
-        self.cell = np.ascontiguousarray(np.where(codes >= 0, codes + self.offset[:-1], -1), dtype=np.int64)
+        self.cell = self.compiled.cells(codes)
         self.cells = int(self.offset[-1])
         flat = self.compiled.flat()
         assert flat is not None

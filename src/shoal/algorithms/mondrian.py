@@ -231,7 +231,7 @@ def _plan(space: Space, rules: Rules, mode: str, categories: str) -> tuple[Cuts,
         attribute=attribute,
         numbers=np.concatenate(numbers),
         rank=np.concatenate(ranks),
-        view_start=np.concatenate([[0], np.cumsum([view.width for view in rules.views])]).astype(np.int64),
+        view_start=rules.view_starts,
         relaxed=mode == "relaxed",
         k=rules.k,
     )

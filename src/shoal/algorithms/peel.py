@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.common import TICKS, finish, require_one_class, sensitive_groups
+from shoal import exact
+from shoal.algorithms.common import finish, require_one_class, sensitive_groups
 from shoal.algorithms.levels import full_domain
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata, distinct_rows
@@ -109,9 +110,9 @@ def _wanted(rules: Rules, slack: float, smallest: int | None) -> Wanted:
     assert stricter is not None
     return Wanted(
         rules=stricter,
-        cells=_cells_of(rules, codes),
+        cells=rules.cells(codes),
         share=share / max(1.0, share.sum()),
-        width=sum(view.width for view in rules.views),
+        width=int(rules.view_starts[-1]),
         smallest=max(rules.k, smallest if smallest is not None else ROOM * max(bound, default=0)),
         mode=mode,
     )
@@ -130,12 +131,6 @@ def _minded(entries: Sequence[Entry], codes: Codes) -> NDArray[np.bool_]:
 def _nearer(rules: Rules, entry: Entry, slack: float) -> Entry:
     """The form with its limit moved towards what the table itself has, where it binds a distribution."""
     return entry._replace(form=entry.form.nearer(rules.rules[entry.rule].table_counts, rules.n, slack))
-
-
-def _cells_of(rules: Rules, codes: Codes) -> Ints:
-    """Where codes of the views are counted when the views' histograms lie side by side; -1 for missing."""
-    offsets = np.concatenate([[0], np.cumsum([view.width for view in rules.views])])[:-1]
-    return np.where(codes >= 0, codes + offsets[: codes.shape[1]], -1).astype(np.int64)
 
 
 def _lots(data: Microdata, rules: Rules) -> Lots:
@@ -181,7 +176,7 @@ def _cells(data: Microdata, flat: FlatSpace, wanted: Wanted, live: Words, progre
     cost = (len(live) + len(nodes) * len(points) // max(1, len(cells))) * len(levels)
     for part in progress.slices(len(cells), cost):
         losses[part] = cell_losses(flat, points, cells[part], bits, live)
-    price = np.rint(losses * TICKS)
+    price = exact.ticks(losses)
     return bits, np.ascontiguousarray(cells[np.argsort(price, kind="stable")])
 
 
@@ -260,7 +255,7 @@ def _place(
     order = np.argsort(labels, kind="stable")[len(waiting) :]
     states = space.states(data.codes, order, np.cumsum(stats.sizes) - stats.sizes)
     empty = np.zeros((classes, 0), dtype=np.int64)
-    flat, cells, losses = flatten(space), _cells_of(rules, rules.codes()), space.unit(states)
+    flat, cells, losses = flatten(space), rules.cells(rules.codes()), space.unit(states)
     counts = np.concatenate([empty, *stats.counts], axis=1).astype(np.int32)
     for part in progress.slices(len(waiting), states.size + classes):
         place(flat, flat_rules, data.codes, cells, waiting[part], states, losses, stats.sizes, counts, labels)

@@ -50,8 +50,7 @@ def spatial_distance(
     records = _records(data)
     scratch, present = kernel.scratch_for(records), np.zeros(int(records.start[-1]), dtype=np.bool_)
     reference = _reference(records)
-    views, widths = rules.codes(), [view.width for view in rules.views]
-    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    views, offsets = rules.codes(), rules.view_starts
     counts = np.zeros(int(offsets[-1]), dtype=np.int32)
 
     pool = np.argsort(data.codes[:, _sort_column(data)], kind="stable").astype(np.int64)

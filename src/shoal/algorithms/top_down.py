@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.algorithms.common import require_one_class, sensitive_groups
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -34,8 +35,6 @@ Variant = Literal["wong", "xu"]
 Direction = Literal["down", "up"]
 Visit = Literal["random", "record"]
 Records = NDArray[np.int64]
-
-TICKS = 2.0**40
 
 
 def top_down(
@@ -168,7 +167,7 @@ class _Specialization:
             stats = self.stats(rows, branch, int(branch.max()) + 1)
             after = rules.deficit(self.moved(returned, np.zeros(len(first), dtype=np.int64), group[first], 1))
             spoilt = rules.deficit(self.moved(stats, branch[first], group[first], -1)) > 0
-            fall = np.rint((deficit - after) * TICKS)
+            fall = exact.ticks(deficit - after)
             helpful = np.flatnonzero((fall > 0) & ~spoilt)
             if len(helpful):
                 keys = (first[helpful], branch[first[helpful]], -stats.sizes[branch[first[helpful]]], -fall[helpful])

@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
+from shoal.pieces import pieces
 from shoal.progress import Progress
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Criterion = Literal["bic", "aic"]
 
+# Points on top of each other have none, and its logarithm would decide everything.
 SMALLEST_VARIANCE = 1e-9
+# Halves of fewer records have no spread to tell from chance.
 SMALLEST_SPLIT = 4
+# Features are rounded to this grid, on which sums of squares are exact (see the top of this file).
 GRID = 2.0**20
 # Criteria grow with the records, up to 2³⁰ or so: smaller steps than these say nothing and would not be exact.
 STEPS = 2.0**10
-# Distances of so many points and centres are held at a time.
-CELLS = 2**22
 
 
 def xmeans(
@@ -128,10 +130,10 @@ def _draw(odds: Floats, u: float) -> int:
 
 def _nearest(points: Floats, centres: Floats, progress: Progress) -> Labels:
     """The nearest centre of each point, the first of several."""
-    rows, parts = max(1, CELLS // len(centres)), []
-    for i in range(0, len(points), rows):
+    parts = []
+    for some in pieces(len(points), len(centres)):
         progress.check()
-        parts.append(np.argmin(_squares(points[i : i + rows], centres), axis=1))
+        parts.append(np.argmin(_squares(points[some], centres), axis=1))
     return np.concatenate(parts).astype(np.int64, copy=False)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MISSING = ["", "?"]
 NOT_A_NUMBER = ["NaN", "nan", "NAN"]
+# Characters of a comment line, as in the rest of the file.
 WIDTH = 118
 ROLES = """\
 # Every column has a role:

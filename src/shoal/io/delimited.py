@@ -28,7 +28,7 @@ _BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
 # A letter of two bytes in UTF-8, as it hardly ever stands in text of another encoding.
 _TWO_BYTES = re.compile(rb"[\xc3-\xdf][\x80-\xbf]")
-_CHUNK = 1 << 24
+_CHUNK = 1 << 24  # bytes that are looked at or decoded at a time
 _PIECE = 1 << 19  # what is made of a piece stays in the cache
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -32,7 +32,8 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".xlsx": "xlsx",
 }
-_PIECE = 1 << 22
+_PIECE = 1 << 22  # bytes of a file that are looked at in one go
+# What a sheet can hold, by Excel's specification; more is cut off without a word.
 _EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS = 1_048_576, 16_384, 32_767
 
 

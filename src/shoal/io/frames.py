@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BACKENDS = ("pandas", "polars", "pyarrow")
-_EXACT = 2**53
+_EXACT = 2**53  # beyond this, neighbouring whole numbers share one float
 
 
 def to_polars(native: Any) -> tuple[pl.DataFrame, str]:

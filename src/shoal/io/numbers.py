@@ -12,7 +12,7 @@ from shoal.errors import InputError
 _CODE = r"^[+-]?0[0-9]"
 _WHOLE = r"^[+-]?[0-9]+$"
 _NOT_FINITE = r"(?i)^[+-]?(inf|infinity|nan)$"
-_SAMPLE = 100
+_SAMPLE = 100  # values that show a column of text to be no numbers, before all are tried
 
 
 def infer_numbers(frame: pl.DataFrame, place: Callable[[int], str]) -> pl.DataFrame:

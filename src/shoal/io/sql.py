@@ -15,7 +15,7 @@ from shoal.io.frames import apply_missing, check_names, normalise
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, Inspector, Table
 
-_CHUNK = 50_000
+_CHUNK = 50_000  # rows that are read or written at a time
 
 
 def read_sql(

@@ -43,10 +43,13 @@ Ints = NDArray[np.int64]
 
 # Ranges of so many bins stand for the ranges of a number that is not the window attribute.
 BINS = 5
+# How much of the slack is given away in each sweep: a little at first, so that no record takes what another needs more.
 STEPS = (0.3, 0.3, 0.3, 0.3, 1.0)
 # A record of a large class may look at very many boxes; beyond so many steps it moves by what is certain already.
 PATIENCE = 2_000
+# Up to this k there are few enough of them to look at all.
 PATIENT_UP_TO = 10
+# Places of records in boxes: some gigabytes.
 MOST_PLACES = 80_000_000
 
 

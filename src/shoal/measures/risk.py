@@ -36,6 +36,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# Risks that are customary limits: classes of 20, 10, 5, 3 and 2 records.
 THRESHOLDS = (0.05, 0.1, 0.2, 0.33, 0.5)
 
 # Pitman's θ + α lies between 0.001 and 10⁹; logarithms, because those are searched.

@@ -24,7 +24,9 @@ __all__ = ["classification", "query_error"]
 
 Floats = NDArray[np.float64]
 
+# Of a forest: more make it slower and hardly surer.
 TREES = 30
+# Estimates are rounded to this grid, so that the order in which their parts are added decides nothing.
 STEPS = 2.0**20
 
 

@@ -102,7 +102,7 @@ class _Classes:
 
     def __init__(self, data: Microdata, rules: Rules, space: Space, labels: Ints, allowed: int) -> None:
         self.data, self.rules, self.space, self.labels, self.allowed = data, rules, space, labels, allowed
-        self.everything = float(exact.ticks(space.weights.sum()))
+        self.everything = float(exact.ticks(exact.total(space.weights)))
         self.count_again()
 
     def count_again(self) -> None:

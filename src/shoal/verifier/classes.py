@@ -13,6 +13,7 @@ from shoal.schema import Schema
 from shoal.verifier.meaning import Reading, read_cells
 
 Ints = NDArray[np.int64]
+# Values that a message lists as spelled alike: enough to see what is meant.
 SHOWN = 4
 
 

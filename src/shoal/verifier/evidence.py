@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.errors import VerificationError
 
+# Failing classes that a message names: enough to see what is wrong.
 SHOWN = 5
 STARS = "*"
 

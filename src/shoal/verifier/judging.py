@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from shoal.errors import ConfigError
 from shoal.models import Rule, Sensitive
+from shoal.pieces import pieces
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Histograms are classes × values; they are counted in pieces of about this many cells.
-CELLS = 4_000_000
 # Numbers this close to each other are the same strongest parameter.
 HAIR = 1e-9
 
@@ -66,14 +65,12 @@ def _pieces(rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive])
     view, seen = rule.view, rule.view.of_records(next(c for c in columns if c.name == rule.attribute))
     order = np.argsort(labels, kind="stable")
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    step = max(1, CELLS // view.width)
-    for begin in range(0, len(sizes), step):
-        end = min(begin + step, len(sizes))
-        records = order[ends[begin] : ends[end]]
-        codes, owner = seen[records].astype(np.int64), labels[records] - begin
+    for some in pieces(len(sizes), view.width):
+        records, count = order[ends[some.start] : ends[some.stop]], some.stop - some.start
+        codes, owner = seen[records].astype(np.int64), labels[records] - some.start
         cells = (owner * view.width + codes)[codes >= 0]
-        counts = np.bincount(cells, minlength=(end - begin) * view.width).astype(np.int64, copy=False)
-        yield slice(begin, end), counts.reshape(end - begin, view.width)
+        counts = np.bincount(cells, minlength=count * view.width).astype(np.int64, copy=False)
+        yield some, counts.reshape(count, view.width)
 
 
 def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> bool:

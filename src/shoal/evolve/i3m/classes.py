@@ -30,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InfeasibleError, InputError, InternalError, UnsupportedError, require_word
 from shoal.evolve.i3m.change import (
     Batch,
@@ -44,7 +45,7 @@ from shoal.evolve.i3m.change import (
     measured_by,
 )
 from shoal.evolve.i3m.index import Grouping, Rows, Slots
-from shoal.evolve.i3m.repair import TICKS, Judge, neighbours_of, same_rules
+from shoal.evolve.i3m.repair import Judge, neighbours_of, same_rules
 from shoal.evolve.i3m.step import Step
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -255,7 +256,7 @@ class Classes:
     def optimize(self, classes: Iterable[int] | None = None) -> Change:
         """IL_Optimization (Truta & Campan 2007, §4) in place: break those of the classes (default: all) that are worth it."""
         grouping, slots = self._grouping, self._slots(classes)
-        dearness = np.rint(grouping.units[slots] * TICKS) * grouping.sizes[slots]
+        dearness = exact.ticks(grouping.units[slots]) * grouping.sizes[slots]
         order = slots[np.argsort(-dearness, kind="stable")]
         at = -1
         with self._step():

@@ -22,6 +22,7 @@ Slots = NDArray[np.int64]
 
 # The tree is built anew when this share of its classes has come or gone since the last time.
 STALE = 0.25
+# Classes that are ranked at first, and twice as many whenever more are asked for: mostly an early one will do.
 RANKED_FIRST = 16
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.evolve.i3m.index import Grouping, Rows, Slots
 from shoal.models.k_anonymity import KAnonymity
 from shoal.policy import Policy, Rules, Stats
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-TICKS = 2.0**40
+# A class that lacks something asks so many of its neighbours; those further away would cost more than merging does.
 NEIGHBOURS = 16
 # A row that so many classes in the order of their cost cannot take is taken by merging classes.
 TRIES = 240
+# First rows from which a half is grown when a large class is split: the best of so many is nearly the best of all.
 SEEDS = 32
 
 
@@ -51,8 +53,7 @@ class Judge:
             # A rule that nobody passes leaves every decision to those who can ask the policy itself.
             rules = Policy((KAnonymity(2**62),)).bind((), 0).flat()
         assert rules is not None
-        offset = np.cumsum([0, *(view.width for view in self.rules.views)])
-        return Tests(rules, self.seen, offset)
+        return Tests(rules, self.seen, self.rules.view_starts)
 
     def deficits(self, classes: Sequence[Rows]) -> Floats:
         """Total deficit of every class."""
@@ -116,7 +117,7 @@ def _grow_half(grouping: Grouping, judge: Judge, rows: Rows, first: int | None) 
     while lacking > 0:
         free = np.flatnonzero(~moved)
         rest = _without(judge, rows[free])
-        new = np.rint(judge.changed(rows[moved], rows[free], 1) * TICKS)
+        new = exact.ticks(judge.changed(rows[moved], rows[free], 1))
         possible = np.flatnonzero(rest <= 0)
         if first is not None and not moved.any():
             possible = possible[free[possible] == first]
@@ -141,12 +142,12 @@ def loans(grouping: Grouping, judge: Judge, c: int, lenders: Slots) -> Rows | No
     limit = 2 * len(own)
     members = grouping.members_by_class(lenders)
     rests = [_without(judge, part) for part in members]
-    lacking = float(np.rint(judge.deficits([own])[0] * TICKS))
+    lacking = float(exact.ticks(judge.deficits([own])[0]))
     while lacking > 0:
         if len(own) == limit or not members:
             return None
         rows = np.concatenate(members)
-        more = np.rint(judge.changed(own, rows, 1) * TICKS)
+        more = exact.ticks(judge.changed(own, rows, 1))
         possible = (np.concatenate(rests) <= 0) & (more < lacking)
         if not possible.any():
             return None

@@ -34,6 +34,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import InfeasibleError
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned, changed
 from shoal.microdata import Microdata
@@ -233,7 +234,7 @@ def _merged(data: Microdata, space: Space, rules: Rules, shown: Rows, classes: l
         order = np.concatenate([np.concatenate([rows, other]) for other in classes])
         sizes = np.array([len(rows) + len(other) for other in classes])
         states = space.states(data.codes, order, np.cumsum(sizes) - sizes)
-        best = int(np.argmin(np.rint(space.unit(states) * sizes * 2**40)))
+        best = int(np.argmin(exact.ticks(space.unit(states) * sizes)))
         classes[best] = np.sort(np.concatenate([classes[best], rows]))
         bad = [i for i, rows in enumerate(classes) if not rules.ok(np.searchsorted(shown, rows))]
     return classes

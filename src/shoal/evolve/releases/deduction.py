@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 
 # Numbers of one piece of the bounds; pieces of values keep memory small.
 PIECE = 2**24
+# Chains of reasoning longer than this are not followed; bounds are true after every round, if not the narrowest.
 ROUNDS = 100
 
 

@@ -32,6 +32,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.errors import ConfigError, InfeasibleError, InternalError, UnsupportedError
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned
 from shoal.microdata import Microdata
@@ -39,8 +40,7 @@ from shoal.policy import Policy
 from shoal.schema import Schema
 from shoal.space import Measure, Space
 
-TICKS = 2.0**40
-# So many pairs of rows are compared at a time.
+# So many pairs of rows are compared at a time; each is a class of two, with a state and losses, some hundred bytes.
 PAIRS = 2**18
 Signature = tuple[int, ...]
 RowList = list[int]
@@ -90,7 +90,7 @@ class _Work:
         other = np.tile(np.arange(len(those)), len(these)) + len(these)
         order = np.stack([one, other], axis=1).ravel()
         units = self.space.unit(self.space.states(codes, order, np.arange(0, len(order), 2)))
-        return np.asarray(np.rint(units * TICKS).reshape(len(these), len(those)).min(axis=1))
+        return np.asarray(exact.ticks(units).reshape(len(these), len(those)).min(axis=1))
 
 
 Bucket = dict[int, RowList]
@@ -299,7 +299,7 @@ def _halved(work: _Work, grid: NDArray[np.int64]) -> tuple[NDArray[np.int64], ND
     parts = [at[a][:, side].ravel() for a in range(attributes) for side in (slice(0, half), slice(half, None))]
     sizes = np.array([len(part) for part in parts])
     units = work.space.unit(work.space.states(codes, np.concatenate(parts), np.cumsum(sizes) - sizes))
-    costs = np.rint(units * sizes * TICKS).reshape(attributes, 2).sum(axis=1)
+    costs = exact.ticks(units * sizes).reshape(attributes, 2).sum(axis=1)
     best = grid.ravel()[at[int(np.argmin(costs))]]
     return np.sort(best[:, :half], axis=1), np.sort(best[:, half:], axis=1)
 
