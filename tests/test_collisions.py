@@ -55,6 +55,29 @@ def test_classes_that_are_good_together_are_joined() -> None:
     assert set(masked["age"]) == {"[20, 30]"}
 
 
+def test_classes_that_publish_anything_are_one_class() -> None:
+    """30 or nothing and 40 or nothing are both published as a star, so nobody can tell the two classes apart."""
+    frame = pl.DataFrame({"age": [30, None, 40, None, 20, 25], "ill": ["flu", "ulcer"] * 3})
+    data = Microdata.from_frame(frame, {"age": {"role": "quasi"}, "ill": {"role": "sensitive"}})
+    both = Policy((shoal.KAnonymity(2),))
+    made, masked = published(data, [0, 0, 1, 1, 2, 2], both)
+    assert masked["age"].to_list() == ["*"] * 4 + ["[20, 25]"] * 2
+    assert made.labels.tolist() == [0, 0, 0, 0, 1, 1]
+    # Missing alone is another thing than anything, and so is what has one value.
+    made, masked = published(data, [2, 0, 1, 0, 1, 2], Policy((shoal.KAnonymity(1),)))
+    assert masked["age"].to_list() == ["[25, 30]", None, "[20, 40]", None, "[20, 40]", "[25, 30]"]
+    assert made.labels.tolist() == [2, 0, 1, 0, 1, 2]
+
+
+def test_nodes_are_compared_and_not_the_leaves_below_them() -> None:
+    rows = {"zip": {"taxonomy": {"rows": [["a", "abc", "*"], ["b", "abc", "*"], ["c", "abc", "*"], ["d", "*"]]}}}
+    data = table({"zip": ["a", "b", "b", "c", "d", "d"]}, ["flu", "ulcer"] * 3, **rows)
+    made, masked = published(data, [1, 1, 2, 2, 0, 0], Policy((shoal.KAnonymity(2),)))
+    assert masked["zip"].to_list() == ["abc"] * 4 + ["d"] * 2
+    # Joined classes keep the order of the first of them.
+    assert made.labels.tolist() == [1, 1, 1, 1, 0, 0]
+
+
 def unequal() -> tuple[list[str], list[int], Policy]:
     """Two classes, each good, and not together: a record guards `lung`, and the others of the other class are all below it."""
     ill = ["flu", "ulcer", "HIV", "HIV", "asthma", "asthma", "asthma", "asthma"]

@@ -172,6 +172,45 @@ def test_linking_of_003() -> None:
     assert hidden.exposure.exposed == 0
 
 
+def test_who_fits_one_record_only_is_exposed_whatever_is_known_of_it() -> None:
+    """Ann's value is missing, so nothing is certain about it; but it is her record, with all that stands in it."""
+    schema = read_schema({"age": {"role": "quasi"}, "ill": {"role": "sensitive"}})
+    ages = ["[20, 29]", "[30, 39]", "[30, 39]", "[40, 49]", "[40, 49]"]
+    masked = pl.DataFrame({"age": ages, "ill": [None, "flu", "cold", "flu", "flu"]})
+    persons = pl.DataFrame({"age": [25, 31, 44, 77, None]})
+    found = linking(MaskedTable.of(masked, schema), persons)
+    assert found.candidates.tolist() == [1, 2, 2, 0, 5]
+    assert found.value["ill"] == [None, "flu", "flu", None, "flu"]
+    assert found.posterior["ill"].tolist() == [0, 0.5, 1, 0, 3 / 5]
+    told = found.exposure
+    assert (told.exposed, told.total, told.classes, told.of_classes, told.worst) == (2, 5, (0, 2), 3, 1.0)
+    assert told.details == {
+        "linked": 4,
+        "unique": 1,
+        "certain": 1,
+        "expected_reidentified": pytest.approx(1 + 1 / 2 + 1 / 2 + 1 / 5),
+        "fewest_candidates": 1,
+        "median_candidates": 2.0,
+        "columns": ["age"],
+    }
+    assert "4 fit some masked record, 1 fit exactly one, and for 1 a sensitive value is certain" in told.sentence
+    # From which probability on a value counts as known is the reader's to say.
+    assert linking(MaskedTable.of(masked, schema), persons, certainty=0.6).exposure.details["certain"] == 2
+    assert linking(MaskedTable.of(masked, schema), persons, certainty=0.5).exposure.exposed == 4
+
+
+def test_linking_without_secrets_or_without_anybody() -> None:
+    schema = read_schema({"age": {"role": "quasi"}})
+    masked = MaskedTable.of(pl.DataFrame({"age": ["[20, 29]"] * 4 + ["[30, 39]"] * 2}), schema)
+    found = linking(masked, pl.DataFrame({"age": [22, 33]})).exposure
+    assert (found.exposed, found.worst, found.classes) == (0, 1 / 2, ())
+    nobody = linking(masked, pl.DataFrame({"age": [99]})).exposure
+    assert (nobody.exposed, nobody.worst, nobody.details["fewest_candidates"]) == (0, 0.0, 0)
+    assert nobody.details["median_candidates"] == nobody.details["expected_reidentified"] == 0
+    with pytest.raises(InputError, match="The external table has no persons"):
+        linking(masked, pl.DataFrame({"age": []}, schema={"age": pl.Int64}))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_linking_equals_the_naive_twin(seed: int) -> None:
     data = random_table(seed, 30)

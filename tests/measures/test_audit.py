@@ -75,6 +75,21 @@ def test_counting_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.Monke
     assert [str(v) for v in again.violations] == [str(v) for v in judged.violations]
 
 
+def test_what_pieces_cannot_tell_is_tested_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece p = 2 seems to hold; but then the last class, with three values that hardly vary, is tested too."""
+    pay = [50, 100, 50, 0, 100, 1, *[0, 1, 2] * 3]
+    masked = pl.DataFrame({"g": ["a"] * 2 + ["b"] * 4 + ["c"] * 9, "pay": pay})
+    schema = read_schema({"g": {"role": "quasi"}, "pay": {"role": "sensitive"}})
+    policy = Policy((KPQR(2, 0.2, 0.3, scope="literal"),))
+    assert verify(masked, policy, schema).checks[0].strongest == 0
+    monkeypatch.setattr(judging, "CELLS", 5)
+    told = verify(masked, policy, schema)
+    assert np.isnan(told.checks[0].strongest) and not told.passed
+    assert told.to_dict()["checks"][0]["strongest"] is None
+    # What does hold in all pieces and in the whole is told all the same.
+    assert verify(masked, Policy((LDiversity(2),)), schema).checks[0].strongest == 2
+
+
 def test_no_piece_is_larger_than_the_limit() -> None:
     n = 6000
     masked = pl.DataFrame({"g": [f"c{i // 2}" for i in range(n)], "pay": np.arange(n) * 1.5})

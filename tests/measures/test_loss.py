@@ -140,7 +140,7 @@ def test_the_ways_to_count_labels_of_an_order() -> None:
     one = per_class(data, shoal.Partition(np.array([0, 1, 2, 2])))
     assert one.cells["ncp_published"][:, 0].tolist() == pytest.approx([0, 0, 2 / 5])
     holes = Microdata.from_frame(
-        pl.DataFrame({"grade": ["a", None, "e", None, None, "d", "e"]}),
+        pl.DataFrame({"grade": ["e", None, "a", None, None, "d", "e"]}),
         {"grade": {"role": "quasi", "order": ["a", "b", "c", "d", "e"]}},
     )
     # Missing with a label says nothing; missing alone is what it was; the domain has missing as a sixth value.
