@@ -299,7 +299,15 @@ def test_levels_publish_their_nodes() -> None:
     assert last[:, :2].tolist() == [[0, 5], [0, 5]]
 
 
-def test_a_value_that_looks_like_a_blank_is_refused() -> None:
-    data = Microdata.from_frame(pl.DataFrame({"mark": ["*", "+", "*", "+"]}), {"mark": {"role": "quasi"}})
+def test_a_value_that_looks_like_a_blank_is_quoted_or_refused() -> None:
+    frame = pl.DataFrame({"mark": ["*", "+", "*", "+"]})
+    plain = cellwise(Microdata.from_frame(frame, {"mark": {"role": "quasi"}}))
+    shown = generalize(
+        plain, (apart := Partition(np.array([0, 1, 0, 1]))), class_states(plain, apart, plain.space("il"))
+    )
+    assert shown[0].to_list() == ['"*"', "+", '"*"', "+"]
+    # The nodes of a taxonomy are published as they are called.
+    rows = [["*", "any"], ["+", "any"]]
+    named = Microdata.from_frame(frame, {"mark": {"role": "quasi", "taxonomy": {"rows": rows}}})
     with pytest.raises(InputError, match=r"Column 'mark' has the value '\*'"):
-        cellwise(data)
+        cellwise(named)

@@ -29,7 +29,7 @@ from shoal.columns import (
     unknown_value,
 )
 from shoal.errors import ConfigError, InputError
-from shoal.io.frames import from_polars, to_polars
+from shoal.io.frames import apply_missing, from_polars, to_polars
 from shoal.models import Sensitive
 from shoal.policy import Policy, Rules, labelled
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
@@ -120,7 +120,9 @@ class Microdata:
         2
         """
         table, backend = to_polars(frame)
-        return cls.of_table(table, schema, missing=missing, backend=backend)
+        declared = read_schema(schema)
+        # What a reader of a file takes for missing is missing in a frame too: both give the same release.
+        return cls.of_table(apply_missing(table, declared.missing), declared, missing=missing, backend=backend)
 
     @classmethod
     def of_table(
@@ -241,6 +243,9 @@ def read(path: str | Path, schema: Any, *, missing: Missing = "category", **opti
         schema = read_config(schema)
     if isinstance(schema, Configuration):
         options = {**schema.config.source.reading, **options}
+    schema = read_schema(schema)
+    if "missing" in options:
+        schema = replace(schema, missing=tuple(options["missing"]))
     return replace(Microdata.of_table(read_table(path, **options), schema, missing=missing), source=Path(path))
 
 

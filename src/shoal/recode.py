@@ -12,7 +12,7 @@ from shoal.errors import InputError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.schema import Intervals
-from shoal.space import SUPPRESSED, Domain, Interval, Set, States, Tree
+from shoal.space import SUPPRESSED, Domain, Interval, Set, States, Tree, written
 from shoal.taxonomy import Taxonomy
 
 
@@ -29,11 +29,11 @@ def cellwise(data: Microdata) -> Microdata:
 
 def _flat(domain: Domain, name: str) -> Tree:
     if isinstance(domain, Interval):
-        labels = [domain.text(code) for code in range(len(domain.values))]
+        labels = [str(domain.publish(code, code)) for code in range(len(domain.values))]
     elif isinstance(domain, Tree):
         labels = list(domain.taxonomy.labels[: domain.size - domain.has_missing])
     else:
-        labels = list(domain.labels)
+        labels = [written(label) for label in domain.labels]
     if SUPPRESSED in labels:
         raise InputError(
             f"Column '{name}' has the value '{SUPPRESSED}', and a value that is left out is published as '{SUPPRESSED}' too; "
@@ -88,10 +88,10 @@ def microaggregate(data: Microdata, partition: Partition, *, rows: NDArray[np.in
             continue
         if isinstance(domain, Interval):
             chosen = _medians(codes[known], labels[known], partition.classes)
-            texts = [domain.text(int(c)) if c >= 0 else None for c in chosen]
+            texts = [domain.publish(int(c), int(c)) if c >= 0 else None for c in chosen]
         else:
             chosen = _modes(codes[known], labels[known], partition.classes, domain.size)
-            names = domain.labels if isinstance(domain, Set) else domain.taxonomy.labels
+            names = [written(label) for label in domain.labels] if isinstance(domain, Set) else domain.taxonomy.labels
             texts = [names[int(c)] if c >= 0 else None for c in chosen]
         columns.append(_spread(name, texts, shown))
     return columns

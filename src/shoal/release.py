@@ -14,20 +14,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
+from shoal.errors import InputError, UnsupportedError, VerificationError
 from shoal.manifest import commitment, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled
 from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.recode import generalize, microaggregate
-from shoal.schema import Intervals
+from shoal.schema import Intervals, Schema
 from shoal.space import States
-from shoal.verifier import Evidence, verify
+from shoal.verifier import Evidence, masked_schema, verify
 
 if TYPE_CHECKING:
     from shoal.measures.loss import Measures
     from shoal.progress import Progress
+
+
+LARGE, LARGER = 64_000_000, 100
+"""Published quasi-identifiers of more bytes than the first are refused where they are more than the second times the table's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +80,29 @@ class Release:
         return verify(self.masked, self.policy, self.data.schema).require()
 
     def write(
-        self, path: str | Path, *, force: bool = False, key: bytes | None = None, progress: Progress | None = None
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        safe_csv: bool = False,
+        key: bytes | None = None,
+        progress: Progress | None = None,
     ) -> Path:
         """Write the masked table and its two companions; all of them whole or none at all.
 
         Beside masked.csv lie masked.csv.manifest.json, to be published with it, and masked.csv.secret.json, readable by its
-        owner only, which stays.
+        owner only, which stays. The finished table is read back and verified before it gets its name.
 
         - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file, by its ending. Never the table it was made from.
         - `force`: whether a file that is there may be replaced; False by default.
+        - `safe_csv`: whether cells of a text file that spreadsheets would run as formulas get an apostrophe before them.
         - `key`: the key of the commitment to the original, from an earlier secret half; by default a random one.
         - `progress`: can be cancelled until the files appear; none by default.
 
         Returns the path.
         """
         from shoal.io.atomic import atomic_paths
-        from shoal.io.files import check_writable_format, write_table_to
+        from shoal.io.files import check_writable_format
 
         target = Path(path)
         check_writable_format(target)
@@ -101,7 +112,7 @@ class Release:
         files = atomic_paths(target, *companions, force=force, progress=progress)
         with files as (table_file, manifest_file, secret_file):
             secret_file.chmod(0o600)
-            write_table_to(self.masked, table_file, target)
+            write_verified(self.masked, table_file, target, self.policy, self.data.schema, safe_csv=safe_csv)
             named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
@@ -111,6 +122,52 @@ class Release:
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_verified(
+    masked: pl.DataFrame, file: Path, target: Path, policy: Policy, schema: Schema, *, safe_csv: bool = False
+) -> Evidence:
+    """Write a table to `file`, in the format of `target`, and read it back the way `shoal verify` does.
+
+    Nothing is verified but what lies on the disk: every cell says what was meant, and the policy holds for them.
+    """
+    from shoal.io.files import kind_of, write_table_to
+    from shoal.io.written import differing_column, read_written
+
+    kind, _, _ = kind_of(target, None)
+    shown = neutralised(masked) if safe_csv and kind == "text" else masked
+    write_table_to(shown, file, target)
+    written = read_written(file, missing=schema.missing, format="".join(target.suffixes[-2:]), name=target)
+    wrong = differing_column(shown, written.cells, digits=15 if kind == "xlsx" else 17)
+    if wrong is not None:
+        raise InputError(
+            f"Column '{wrong}' does not read back from '{target}' as it was meant, and nothing was written; write another "
+            "format, such as .parquet, or correct the column."
+        )
+    found = verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells)
+    try:
+        return found.require()
+    except VerificationError as problem:
+        raise VerificationError(f"Read back, '{target}' fails, and nothing was written. {problem}") from None
+
+
+def neutralised(masked: pl.DataFrame) -> pl.DataFrame:
+    """The table with an apostrophe before every cell that a spreadsheet would run."""
+    from shoal.io.files import FORMULA
+
+    for name in masked.columns:
+        if name[:1] in ("=", "+", "-", "@"):
+            raise InputError(f"Column '{name}' has a name that spreadsheets run as a formula; rename it.")
+    return masked.with_columns(pl.col(pl.String).str.replace(FORMULA, "'$0"))
+
+
+def formulas(masked: pl.DataFrame) -> dict[str, int]:
+    """How many cells of each column a spreadsheet would run as formulas, where there are any."""
+    from shoal.io.files import FORMULA
+
+    texts = [name for name, dtype in masked.schema.items() if dtype == pl.String]
+    counts = {name: int(masked[name].str.contains(FORMULA).sum()) for name in texts}
+    return {name: count for name, count in counts.items() if count}
 
 
 def refuse_source(outputs: Iterable[Path], source: Path | None) -> None:
@@ -141,6 +198,7 @@ def mask(
     rows = _published_rows(data, partition.labels, shown, drop_suppressed, shuffle_seed)
     of_row = pl.Series(np.where(partition.labels < 0, partition.classes, partition.labels).astype(np.uint32))
     masked = shown.select(pl.all().gather(of_row if rows is None else of_row.gather(rows)))
+    require_size(masked.get_columns(), data)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
         owner = series.name if series.name in by_name else series.name.removesuffix("_min").removesuffix("_max")
@@ -168,6 +226,24 @@ def _class_values(
     if recode == "microaggregate":
         return microaggregate(data, partition, rows=rows)
     return generalize(data, partition, states, intervals=intervals, rows=rows)
+
+
+def require_size(masked: list[pl.Series], data: Microdata) -> None:
+    """Refuse a release that would be a hundred times the table: sets of thousands of values, repeated in every record."""
+    taken = {series.name: int(series.str.len_bytes().sum() or 0) for series in masked if series.dtype == pl.String}
+    original = sum(_bytes(data.frame[name]) for name in data.quasi)
+    if sum(taken.values()) <= max(LARGE, LARGER * original):
+        return
+    worst = max(taken, key=lambda name: taken[name])
+    raise UnsupportedError(
+        f"Column '{worst}' would take {taken[worst] / 1e6:,.0f} MB where all quasi-identifiers of the table take "
+        f"{original / 1e6:,.1f} MB, because every record repeats the set of its class; give it a taxonomy (taxonomy = "
+        '"auto", or a file), whose nodes have one name each, or the role "identifier".'
+    )
+
+
+def _bytes(series: pl.Series) -> int:
+    return int(series.str.len_bytes().sum() or 0) if series.dtype == pl.String else 8 * len(series)
 
 
 def _published_rows(

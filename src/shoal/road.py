@@ -25,6 +25,7 @@ from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules, labelled
 from shoal.progress import Progress, Told
+from shoal.readable import require_readable
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.refine.outliers import without_outliers
@@ -100,6 +101,7 @@ def anonymize(
     if recode == "suppress":
         data, objective = cellwise(data), "il"
     asis = examine(data.frame, data.schema).require()
+    require_readable(data)
     rules = data.rules(policy)
     if algorithm == "auto":
         # A search of less than a second is none to rely on.

@@ -16,6 +16,7 @@ A loss measure is a choice of numbers, not of code: `il`, `ncp`, `granularity` (
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -39,6 +40,10 @@ Floats = NDArray[np.float64]
 EPOCH = date(1970, 1, 1)
 SUPPRESSED = "*"
 MISSING_MEMBER = "∅"
+
+# Labels that could be taken for a set, an interval, suppressed or missing; and, among others, for several labels.
+_ODD_ALONE = re.compile(r'[\[{"]|\*+$|∅$')
+_ODD_AMONG_OTHERS = re.compile(r'.*[,{}\[\]"]|\*+$|∅$|\s|.*\s$', re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,8 @@ class Interval:
         m = len(self.values)
         if hi == m and self.has_missing:
             return None if lo == m else SUPPRESSED
+        if self.labels is not None:
+            return written(self.text(lo)) if lo == hi else f"[{member(self.text(lo))}, {member(self.text(hi))}]"
         return self.text(lo) if lo == hi else f"[{self.text(lo)}, {self.text(hi)}]"
 
 
@@ -165,12 +172,35 @@ class Set:
         names = sorted(self.labels[code] for code in members if code < len(self.labels))
         if not names:
             return None
-        if len(names) < len(members):
-            names.append(MISSING_MEMBER)
-        return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+        if len(names) == len(members) == 1:
+            return written(names[0])
+        listed = [member(name) for name in names] + [MISSING_MEMBER] * (len(names) < len(members))
+        return "{" + ", ".join(listed) + "}"
 
 
 Domain = Interval | Tree | Set
+
+
+def written(label: str) -> str:
+    """A label as it is published by itself: in quotes where it could be taken for something else.
+
+    >>> written("clerk"), written("*"), written("{a, b}")
+    ('clerk', '"*"', '"{a, b}"')
+    """
+    return _quoted(label) if _ODD_ALONE.match(label) else label
+
+
+def member(label: str) -> str:
+    """A label as it is published in a set or an interval.
+
+    >>> member("clerk"), member("Ash, Birch & Co")
+    ('clerk', '"Ash, Birch & Co"')
+    """
+    return _quoted(label) if _ODD_AMONG_OTHERS.match(label) else label
+
+
+def _quoted(label: str) -> str:
+    return '"' + label.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, eq=False)

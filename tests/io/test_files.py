@@ -513,12 +513,21 @@ def test_existing_output_needs_force(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious.csv").write_text("precious\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "precious.csv")
+    (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere.csv")
+    for name in ("link.csv", "dangling.csv"):
+        for force in (False, True):
+            with pytest.raises(InputError, match="symbolic link"):
+                write_table(TABLE, tmp_path / name, force=force)
+    assert (tmp_path / "precious.csv").read_text() == "precious\n"
+    assert not (tmp_path / "nowhere.csv").exists()
+    # A folder that is a link is a place like any other.
     (tmp_path / "real").mkdir()
-    (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "file.csv")
-    write_table(TABLE, tmp_path / "link.csv")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert_frame_equal(read_table(tmp_path / "real" / "file.csv"), TABLE)
+    (tmp_path / "folder").symlink_to(tmp_path / "real")
+    write_table(TABLE, tmp_path / "folder" / "file.csv")
+    assert (tmp_path / "real" / "file.csv").is_file()
 
 
 def test_outputs_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,15 +29,21 @@ def anonymize(
     force: bool = typer.Option(False, "--force", help="Overwrite an existing output."),
     algorithm: str | None = typer.Option(None, "--algorithm", "-a", help="Instead of the configured algorithm."),
     seed: int | None = SEED,
+    safe_csv: bool = typer.Option(
+        False, "--safe-csv", help="Put an apostrophe before cells that spreadsheets would run as formulas (text files)."
+    ),
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Mask a table so that it satisfies its policy, verify it, and write it.
+    """Mask a table so that it satisfies its policy, write it, and verify the file before it gets its name.
 
     Example: shoal anonymize -c shoal.toml -o masked.csv
     """
     from shoal.io.files import check_writable_format
     from shoal.manifest import manifest_path, secret_path
+    from shoal.policy import Policy
+    from shoal.readable import require_fitting
+    from shoal.release import formulas
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
@@ -45,15 +51,24 @@ def anonymize(
     check_writable_format(output)
     refuse_existing(output, force)
     refuse_inputs(output, configuration, source)
+    policy = Policy.from_config(configuration.config.policy)
     with speaker.progress("masking") as progress:
         with progress.stage("reading", 0.1):
             data = load(configuration, source)
+            require_fitting(data, policy, output)
         speaker.say_if_cold()
         with progress.stage(weight=0.85) as part:
             release = release_of(configuration, data, part, algorithm, seed)
         with progress.stage("writing") as part:
-            release.write(output, force=force, progress=part)
+            release.write(output, force=force, safe_csv=safe_csv, progress=part)
     report(release, speaker)
+    for note in release.evidence.notes:
+        speaker.say(note)
+    for name, count in ({} if safe_csv else formulas(release.masked)).items():
+        speaker.say(
+            f"Column '{name}': spreadsheets would run {count} of its cells as formulas; --safe-csv puts an apostrophe "
+            "before them."
+        )
     speaker.say(f"Written: {output} and {manifest_path(output)}")
     speaker.say(f"Keep to yourself: {secret_path(output)}, with which the release can be made again and compared.")
     speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **told(release)})

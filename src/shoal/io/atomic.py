@@ -32,8 +32,8 @@ def atomic_paths(
     Any failure, an interrupt included, leaves none of the temporary files behind. `progress` can be cancelled until the
     first file is renamed, and not afterwards.
     """
-    # A link is followed: renaming over it would replace the link and leave the file it points to.
-    targets = [Path(os.path.realpath(path)) for path in (main, *companions)]
+    # A link is never followed: whoever put it there would choose which file is overwritten.
+    targets = [Path(os.path.realpath(Path(path).parent)) / Path(path).name for path in (main, *companions)]
     if len(set(targets)) < len(targets):
         raise ConfigError(f"'{main}' is named for two outputs at once: give each output its own path.")
     existed = [_check_target(target, force) for target in targets]
@@ -85,6 +85,10 @@ def _check_target(target: Path, force: bool) -> bool:
         target.is_dir()
     except OSError as error:
         raise _sentence(error.errno or 0, target) or error from error
+    if target.is_symlink():
+        raise InputError(
+            f"'{target}' is a symbolic link, which outputs do not follow: remove it, or name the file itself."
+        )
     if target.is_dir():
         raise InputError(f"'{target}' is a folder: give the name of a file inside it.")
     if target.exists() and not target.is_file():

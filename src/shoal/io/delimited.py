@@ -79,7 +79,9 @@ def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> p
     data = _as_clean_utf8(data, label, None, returns=False)
     delimiter, names, skip = _shape(data, delimiter, None, label)
     frame = None
-    if data.count(b"\r") == data.count(b"\r\n"):
+    # polars takes a byte-order mark for one wherever it begins to read.
+    marked = data.startswith(codecs.BOM_UTF8, _offset_of_line(data, skip))
+    if not marked and data.count(b"\r") == data.count(b"\r\n"):
         frame = _parse_fast(data, delimiter, names, skip, stripped=False)
     if frame is None:
         frame = _parse_exactly(_text_after(data, skip), delimiter, names, skip, label)
@@ -90,7 +92,8 @@ def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> p
 
 def values_of_texts(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> pl.DataFrame:
     """What `parse_delimited` makes of the texts of `cells_as_written`: spaces off, missing null, numbers where all are."""
-    texts = pl.col(pl.String)
+    # An apostrophe before = + - @ is how spreadsheets are told that a cell is text.
+    texts = pl.col(pl.String).str.replace(r"^'([=+\-@\t\r])", "$1")
     stripped = frame.with_columns(texts.str.strip_chars(_SPACES))
     return infer_numbers(apply_missing(stripped, missing), lambda row: f"record {row + 1} of {label}")
 

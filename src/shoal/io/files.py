@@ -32,9 +32,11 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".xlsx": "xlsx",
 }
+FORMULA = r"^[=+\-@\t\r].*[^\d.,eE+\-\s]|^[=@]"
+"""Cells that spreadsheets run instead of showing them: they begin with = + - @, and are no numbers."""
 _PIECE = 1 << 22  # bytes of a file that are looked at in one go
-# What a sheet can hold, by Excel's specification; more is cut off without a word.
-_EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS = 1_048_576, 16_384, 32_767
+# What a sheet can hold, by Excel's specification; more is cut off without a word, and more than 15 digits are rounded.
+_EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS, _EXCEL_EXACT = 1_048_576, 16_384, 32_767, 10**15
 
 
 def read_table(
@@ -355,11 +357,7 @@ def _has_returns(target: Path | io.BytesIO) -> bool:
 def _write_excel(frame: pl.DataFrame, temporary: Path, path: str | Path) -> None:
     import xlsxwriter
 
-    if frame.height >= _EXCEL_ROWS or frame.width > _EXCEL_COLUMNS:
-        raise InputError(
-            f"'{path}' cannot hold {frame.height} records of {frame.width} columns: an Excel sheet ends at "
-            f"{_EXCEL_ROWS - 1} records and {_EXCEL_COLUMNS} columns; write .csv or .parquet."
-        )
+    check_cells(frame, path)
     # In memory first: a workbook whose disk fills up goes on trying after its error.
     buffer = io.BytesIO()
     book = xlsxwriter.Workbook(buffer, {"in_memory": True, "default_date_format": "yyyy-mm-dd"})
@@ -377,7 +375,6 @@ def _write_excel(frame: pl.DataFrame, temporary: Path, path: str | Path) -> None
         else:
             write = page.write_string
             column = column.cast(pl.String)
-            _check_cells(column, path)
         style = (clock,) if isinstance(dtype, pl.Datetime) else ()
         for row, value in enumerate(column.to_list(), start=1):
             if value is not None:
@@ -386,10 +383,25 @@ def _write_excel(frame: pl.DataFrame, temporary: Path, path: str | Path) -> None
     temporary.write_bytes(buffer.getbuffer())
 
 
-def _check_cells(column: pl.Series, path: str | Path) -> None:
-    long = (column.str.len_chars() > _EXCEL_CHARACTERS).fill_null(False).arg_true()
-    if len(long):
+def check_cells(frame: pl.DataFrame, path: str | Path) -> None:
+    """An error for what an Excel sheet cannot hold: too many records, texts too long, whole numbers it would round."""
+    if frame.height >= _EXCEL_ROWS or frame.width > _EXCEL_COLUMNS:
         raise InputError(
-            f"column '{column.name}' has a value of more than {_EXCEL_CHARACTERS} characters in row {long[0] + 1}, "
-            f"which '{path}' cannot hold: write .csv or .parquet."
+            f"'{path}' cannot hold {frame.height} records of {frame.width} columns: an Excel sheet ends at "
+            f"{_EXCEL_ROWS - 1} records and {_EXCEL_COLUMNS} columns; write .csv or .parquet."
         )
+    for column in frame.iter_columns():
+        if column.dtype == pl.String:
+            long = (column.str.len_chars() > _EXCEL_CHARACTERS).fill_null(False).arg_true()
+            if len(long):
+                raise InputError(
+                    f"column '{column.name}' has a value of more than {_EXCEL_CHARACTERS} characters in row {long[0] + 1}, "
+                    f"which '{path}' cannot hold: write .csv or .parquet."
+                )
+        elif column.dtype.is_integer():
+            large = (column.abs() > _EXCEL_EXACT).fill_null(False).arg_true()
+            if len(large):
+                raise InputError(
+                    f"column '{column.name}' has a whole number in row {large[0] + 1} that '{path}' would round: write .csv or "
+                    ".parquet."
+                )

@@ -156,3 +156,32 @@ def _is_number(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def differing_column(meant: pl.DataFrame, cells: pl.DataFrame, *, digits: int = 17) -> str | None:
+    """The first column of a file that does not say what was meant, or None; numbers are compared to so many digits."""
+    if meant.columns != cells.columns:
+        return next((name for name in meant.columns if name not in cells.columns), cells.columns[-1])
+    if meant.height != cells.height:
+        return meant.columns[0]
+    return next((name for name in meant.columns if not _same(meant[name], cells[name], digits)), None)
+
+
+def _same(meant: pl.Series, cells: pl.Series, digits: int) -> bool:
+    dtype = meant.dtype
+    if dtype == pl.String:
+        found = cells if cells.dtype == pl.String else cells.cast(pl.String)
+        return bool((found.fill_null("") == meant.fill_null("")).all())
+    if cells.dtype == pl.String and not dtype.is_numeric():
+        if dtype == pl.Date:
+            found = cells.str.to_date("%Y-%m-%d", strict=False)
+        else:
+            found = cells.str.replace(" ", "T", literal=True).str.to_datetime(strict=False, time_unit="us")
+    else:
+        found = cells.cast(dtype, strict=False)
+    if isinstance(dtype, pl.Datetime) and digits < 17:
+        meant, found = meant.dt.truncate("1ms"), found.dt.truncate("1ms")
+    if dtype.is_float() and digits < 17:
+        near = (found - meant).abs() <= meant.abs() * 10.0 ** (1 - digits)
+        return bool(near.fill_null(True).all()) and bool((found.is_null() == meant.is_null()).all())
+    return bool(found.eq_missing(meant).all())

@@ -33,6 +33,9 @@ Relation = Literal["meet", "inside"]
 INTERVAL = re.compile(r"\[(.+), (.+)([\])])")
 CALENDAR = re.compile(r"(\d{4})-Q([1-4])|(\d{3})0s|(\d{4})-(\d{2})|(\d{4})")
 LAST = "\U0010ffff"
+# One label of a set: in quotes where it could be taken for something else.
+MEMBER = r'"(?:[^"]|"")*"|[^",]+'
+QUOTED = re.compile(rf"(?:{MEMBER})(?:, (?:{MEMBER}))*")
 
 # Bits of a piece of the matrix of persons × classes; pieces keep memory small.
 BITS = 2**28
@@ -274,6 +277,9 @@ def _labelled_ends(text: str, place: Mapping[str, float]) -> Ends:
     """Labels may hold commas themselves, so every comma is tried."""
     if text in place:
         return place[text], place[text]
+    quoted = [label for label in _unquoted(text) if label is not None]
+    if quoted and all(label in place for label in quoted) and place[quoted[0]] <= place[quoted[-1]]:
+        return place[quoted[0]], place[quoted[-1]]
     inner = text[1:-1].split(", ") if text.startswith("[") and text.endswith("]") else []
     for cut in range(1, len(inner)):
         low, high = ", ".join(inner[:cut]), ", ".join(inner[cut:])
@@ -319,6 +325,9 @@ def _reader_of_sets(labels: Sequence[str], *, closed: bool) -> Callable[[str], l
     known = set(labels)
 
     def read(text: str) -> list[str | None]:
+        quoted = _unquoted(text)
+        if quoted and (not closed or all(one is None or one in known for one in quoted)):
+            return quoted
         if text in known or not (text.startswith("{") and text.endswith("}")):
             if closed and text not in known:
                 raise ValueError(text)
@@ -328,6 +337,20 @@ def _reader_of_sets(labels: Sequence[str], *, closed: bool) -> Callable[[str], l
         return [None if member == MISSING_MEMBER else member for member in members]
 
     return read
+
+
+def _unquoted(text: str) -> list[str | None]:
+    """The labels of a published text some of which are in quotes, None for missing; nothing where none is.
+
+    >>> _unquoted('"{a, b}"'), _unquoted('{"a, b", c}'), _unquoted("{a, b}")
+    (['{a, b}'], ['a, b', 'c'], [])
+    """
+    inner = text[1:-1] if text[:1] in ("{", "[") and text[-1:] in ("}", "]") else text
+    if '"' not in inner or not QUOTED.fullmatch(inner):
+        return []
+    parts = re.findall(rf"(?:^|, )({MEMBER})", inner)
+    plain = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+    return [None if part == MISSING_MEMBER else label for part, label in zip(parts, plain, strict=True)]
 
 
 def _segments(parts: list[str], known: set[str]) -> list[str]:

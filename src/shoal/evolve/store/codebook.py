@@ -15,12 +15,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.columns import by_count, declared_taxonomy, numbers_of, texts, typed
+from shoal.columns import (
+    by_count,
+    declared_taxonomy,
+    is_named,
+    numbers_of,
+    sensitive_taxonomy,
+    texts,
+    told_apart,
+    typed,
+)
 from shoal.errors import InputError, did_you_mean
 from shoal.models import Sensitive
 from shoal.policy import Policy, Rules
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, Codes, Domain, Interval, Measure, Set, Space, Tree
+from shoal.spelling import alike
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy_build import number_label
 
@@ -46,6 +56,8 @@ class Codebook:
         given = self.attribute.taxonomy
         if isinstance(given, Taxonomy):
             return tuple(given.labels[: given.leaves])
+        if self.attribute.categories is not None:
+            return tuple(value for values in self.attribute.categories.values() for value in values)
         return None
 
     @cached_property
@@ -57,6 +69,17 @@ class Codebook:
         kind = str(self.attribute.kind)
         schema = Schema({self.name: self.attribute})
         return declared_taxonomy(pl.DataFrame(), self._known(), kind, self.name, schema)
+
+    @cached_property
+    def counted_as(self) -> NDArray[np.int32]:
+        """The code that each label of a sensitive attribute is counted as: that of the first one that a reader takes for the
+        same (`shoal.spelling`), -1 for those that mean missing. Declared values stand for themselves."""
+        if self.fixed is not None or self.attribute.kind != "category":
+            return np.arange(len(self.sensitive.labels), dtype=np.int32)
+        found = np.full(len(self.labels), -1, dtype=np.int32)
+        for group in alike(self.labels):
+            found[group] = group[0]
+        return found
 
     @cached_property
     def domain(self) -> Domain:
@@ -97,7 +120,8 @@ class Codebook:
         if series.null_count() and not self.has_missing:
             book = replace(book, has_missing=True)
         if self.fixed is not None:
-            what = "order" if self.attribute.order is not None else "taxonomy"
+            what = "taxonomy" if self.attribute.taxonomy is not None else "list of categories"
+            what = "order" if self.attribute.order is not None else what
             _require_known(texts(series, kind), self.fixed, self, what)
         if kind == "category":
             known = set(self.labels)
@@ -126,7 +150,8 @@ class Codebook:
                     labels = self.taxonomy.labels[: self.taxonomy.leaves]
             missing = -1 if secret else self.domain.missing_code
             written = texts(series, kind) if tree else series
-            return written.cast(pl.Enum(list(labels))).to_physical().cast(pl.Int32).fill_null(missing).to_numpy()
+            found = written.cast(pl.Enum(list(labels))).to_physical().cast(pl.Int32).fill_null(missing).to_numpy()
+            return np.append(self.counted_as, np.int32(-1))[found] if secret else found
         numbers = numbers_of(series)
         assert self.numbers is not None
         found = np.searchsorted(self.numbers, numbers.fill_null(0.0).to_numpy()).astype(np.int32)
@@ -139,7 +164,12 @@ class Codebook:
             return None
         if secret:
             before, after = old.sensitive, self.sensitive
-            if before.numbers is None or after.numbers is None or len(before.numbers) == len(after.numbers):
+            if before.numbers is None or after.numbers is None:
+                # A new spelling may show that two values were one all along.
+                counted = self.counted_as[: len(before.labels)].astype(np.int64)
+                same = np.array_equal(counted, old.counted_as)
+                return None if same else np.where(counted >= 0, counted, np.arange(len(counted)))
+            if len(before.numbers) == len(after.numbers):
                 return None
             return np.searchsorted(after.numbers, before.numbers)
         was, now = old.domain, self.domain
@@ -316,10 +346,13 @@ def settled(schema: Schema, frame: pl.DataFrame) -> Schema:
             continue
         taxonomy = attribute.taxonomy
         rule = isinstance(taxonomy, TaxonomySource) and taxonomy.parents is None and taxonomy.rows is None
-        if taxonomy is not None and not rule:
+        if taxonomy is not None and not rule and attribute.role == "sensitive":
+            told = told_apart(texts(series, str(kind)), name, attribute, ()) if not is_named(taxonomy) else None
+            taxonomy = sensitive_taxonomy(told.labels if told else (), str(kind), name, schema)
+        elif taxonomy is not None and not rule:
             taxonomy = declared_taxonomy(frame, series, str(kind), name, schema)
         found[name] = attribute.model_copy(update={"kind": kind, "taxonomy": taxonomy})
-    return Schema(found)
+    return replace(schema, attributes=found)
 
 
 def _side_by_side(columns: Mapping[tuple[str, str], NDArray[np.int32]], quasi: bool, n: int) -> Codes:

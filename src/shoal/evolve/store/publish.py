@@ -22,12 +22,12 @@ from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import read_records, read_state
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.io.atomic import atomic_paths
-from shoal.io.files import check_writable_format, write_table_to
+from shoal.io.files import check_writable_format
 from shoal.manifest import manifest_path, published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.release import Release, file_digest, mask
+from shoal.release import Release, file_digest, mask, write_verified
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def publish(
         remembered = False
         try:
             with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
-                write_table_to(release.masked, table_file, target)
+                write_verified(release.masked, table_file, target, settings.policy, settings.schema)
                 told["output_sha256"] = file_digest(table_file)
                 manifest_file.write_text(_text(told), encoding="utf-8")
                 # What was published must be known to the store; a file that is missing can be written again.
@@ -141,7 +141,7 @@ def publish(
     return Published(number, state.version, final, found, dict(plan.waiting), plan.counterfeits, target)
 
 
-def export(database: Database, number: int, path: str | Path, *, force: bool) -> Path:
+def export(database: Database, settings: Settings, number: int, path: str | Path, *, force: bool) -> Path:
     """Write a release that was made before."""
     target = Path(path)
     check_writable_format(target)
@@ -150,7 +150,8 @@ def export(database: Database, number: int, path: str | Path, *, force: bool) ->
     if row is None:
         raise InputError(f"The store has no release {number}; see shoal store history.")
     with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
-        write_table_to(pl.read_ipc(io.BytesIO(row.masked)), table_file, target)
+        masked = pl.read_ipc(io.BytesIO(row.masked))
+        write_verified(masked, table_file, target, settings.policy, settings.schema)
         told = {**json.loads(row.manifest), "output_sha256": file_digest(table_file)}
         told.pop("secret", None)
         manifest_file.write_text(_text(told), encoding="utf-8")

@@ -79,10 +79,11 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """From the store."""
         told = json.loads(text)
-        told["schema"] = Schema({name: _read(entry, name) for name, entry in told["schema"].items()})
-        told["policy"] = Policy.from_config(told["policy"])
         for name in ("ignored", "missing_texts"):
             told[name] = tuple(told[name])
+        columns = {name: _read(entry, name) for name, entry in told["schema"].items()}
+        told["schema"] = Schema(columns, missing=told["missing_texts"])
+        told["policy"] = Policy.from_config(told["policy"])
         return cls(**told)
 
 

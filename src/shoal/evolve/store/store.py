@@ -159,7 +159,7 @@ class Store:
         policy = policy if isinstance(policy, Policy) else Policy((policy,))
         frame, declared = _table_and_schema(data, schema, key)
         kept = [name for name, attribute in declared.attributes.items() if attribute.role != "identifier"]
-        plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder)
+        plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder, tuple(missing_texts))
         table = Microdata.of_table(frame.select(kept), plain, missing=missing)
         settings = Settings(
             key=key,
@@ -358,7 +358,7 @@ class Store:
         """
         from shoal.evolve.store.publish import export
 
-        return export(self._database, number, path, force=force)
+        return export(self._database, self.settings, number, path, force=force)
 
     def history(self) -> list[dict[str, Any]]:
         """The releases so far, oldest first: number, version, records, classes, losses, waiting rows, counterfeits."""
