@@ -197,11 +197,14 @@ def shares_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> flo
         return float(ints[0])
     total = 0.0
     for v in range(width):
-        if counts[v] > 0 or ints[1] == 1:
+        excess = 0.0
+        if counts[v] > 0:
             share = counts[v] / whole
             excess = max(share - floats[width + v], floats[v] - share)
-            if excess > TOLERANCE:
-                total += excess
+        elif ints[1] == 1 and floats[v] > 0:
+            excess = max(floats[v], 1.0 / whole)
+        if excess > TOLERANCE:
+            total += excess
     return total * whole
 
 

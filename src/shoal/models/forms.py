@@ -171,7 +171,8 @@ class Shares(Form):
     """Each code's share lies between bounds. Deficit: the records by which shares are too large or too small.
 
     Shares are of all records, or, with `of_known`, of those with a known code; a class without any then fails. A code that
-    does not occur is below no bound unless `everywhere`: then each code with a lower bound has to occur.
+    does not occur is below no bound unless `everywhere`: then each code with a lower bound has to occur, and where one does
+    not, one record is missing at least.
     """
 
     kind: ClassVar[Kind] = Kind.SHARES

@@ -28,7 +28,10 @@ class SharesRule(Rule):
         return np.asarray(counts[:, self.bounds.minded] / np.maximum(whole, 1)[:, None])
 
     def deficit(self, sizes: Ints, counts: Ints) -> Floats:
-        """How many records are too many or too few: Σ max(0, c_v − upper_v·size) + Σ max(0, lower_v·size − c_v)."""
+        """How many records are too many or too few: Σ max(0, c_v − upper_v·size) + Σ max(0, lower_v·size − c_v).
+
+        Of a value that has to occur and does not, one record is missing at least.
+        """
         return by_blocks(self._deficit, counts, sizes)
 
     def _deficit(self, counts: Ints, sizes: Ints) -> Floats:
@@ -36,8 +39,11 @@ class SharesRule(Rule):
         shares = self.shares(sizes, counts)
         excess = shares - bounds.upper[minded]
         if bounds.lower.any():
-            asked = (counts[:, minded] > 0) | bounds.everywhere
-            excess = np.maximum(excess, np.where(asked, bounds.lower[minded] - shares, 0.0))
+            absent, lower = counts[:, minded] == 0, bounds.lower[minded]
+            excess = np.maximum(excess, np.where(absent, 0.0, lower - shares))
+            if bounds.everywhere:
+                one = 1 / np.maximum(counts.sum(axis=1) if bounds.of_known else sizes, 1)[:, None]
+                excess = np.where(absent & (lower > 0), np.maximum(lower, one), excess)
         off = np.where(excess > TOLERANCE, excess, 0.0).sum(axis=1)
         if not bounds.of_known:
             return np.asarray(off * sizes)
@@ -73,12 +79,45 @@ class SharesRule(Rule):
         """Groups in which some value certainly has too large a share, or too small a one."""
         minded, whole = self.bounds.minded, np.maximum(sizes, 1)[:, None]
         least, most = lower[:, minded] / whole, 1 - (lower.sum(axis=1, keepdims=True) - lower[:, minded]) / whole
-        most = np.minimum(most, np.where(upper[:, minded] > 0, 1.0, 0.0))
-        asked = (lower[:, minded] > 0) | self.bounds.everywhere
+        bound, everywhere = self.bounds.lower[minded], self.bounds.everywhere
         large = least > self.bounds.upper[minded] + TOLERANCE
-        small = asked & (most < self.bounds.lower[minded] - TOLERANCE)
-        return np.asarray((large | small).any(axis=1))
+        small = ((lower[:, minded] > 0) | everywhere) & (most < bound - TOLERANCE)
+        gone = everywhere & (bound > 0) & (upper[:, minded] == 0)
+        return np.asarray((large | small | gone).any(axis=1))
 
     def forms(self) -> tuple[Form, ...]:
         """The bounds."""
         return (self.bounds,)
+
+
+class RelativeRule(SharesRule):
+    """Bounds that follow the shares of the whole table, which as one class therefore satisfies them."""
+
+    def __init__(self, model: Model, column: Column, n: int, bounds: Shares) -> None:
+        super().__init__(model, column, n, bounds)
+        self.share = table_shares(column)
+
+    def infeasible(self) -> str | None:
+        """The table as one class is like the table, unless nothing is known in it."""
+        if self.table_counts.any():
+            return None
+        main = self.model.main
+        return (
+            f"{self.model.name} with {main} = {getattr(self.model, main):g} compares distributions and '{self.attribute}' has "
+            "no known value; drop the rule or fill the column"
+        )
+
+    def max_classes(self) -> int:
+        """Every class needs `min_size` records with a known value."""
+        return int(self.table_counts.sum()) // self.min_size()
+
+    def min_size(self) -> int:
+        """The smallest class whose values can have whole numbers of records."""
+        return self.least_size()
+
+
+def table_shares(column: Column) -> Floats:
+    """The share of each code among the known values of the whole table."""
+    shares = np.zeros(max(1, len(column.labels)))
+    shares[: len(column.counts)] = column.counts / max(1, int(column.counts.sum()))
+    return shares
