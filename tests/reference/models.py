@@ -124,6 +124,14 @@ def ground_distance(about, distance, values, a, b):
     return tree_distance(about, a, b)
 
 
+def delta_disclosure(members, table, about, *, delta, absent="allowed"):
+    p, q = shares(members), shares(table)
+    changes = [abs(math.log(p[value] / q[value])) if value in p else math.inf for value in q]
+    if absent == "allowed":
+        changes = [change for change in changes if change < math.inf]
+    return bool(p) and all(change < delta - 1e-12 for change in changes)
+
+
 def kpqr(members, table, about, *, p, q, r, reference="all", scope="required"):
     frequency = Counter(known(table))
     rare = {value for value, count in frequency.items() if Fraction(count, len(table)) < Fraction(q) - TOLERANCE}
