@@ -132,6 +132,13 @@ def delta_disclosure(members, table, about, *, delta, absent="allowed"):
     return bool(p) and all(change < delta - 1e-12 for change in changes)
 
 
+def beta_likeness(members, table, about, *, beta, variant="basic"):
+    p, q = shares(table), shares(members)
+    gains = {value: (q[value] - p[value]) / p[value] for value in q if q[value] > p[value]}
+    limit = {value: min(beta, -math.log(p[value])) if variant == "enhanced" else beta for value in gains}
+    return bool(q) and all(gain <= limit[value] + 1e-12 for value, gain in gains.items())
+
+
 def kpqr(members, table, about, *, p, q, r, reference="all", scope="required"):
     frequency = Counter(known(table))
     rare = {value for value, count in frequency.items() if Fraction(count, len(table)) < Fraction(q) - TOLERANCE}
