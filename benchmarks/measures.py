@@ -158,6 +158,8 @@ def peer_times(python: str, masked: pl.DataFrame, ours: dict[str, Any], total: f
         "alpha": bool(np.isclose(found["alpha_k_anonymity"]["value"][0], strongest[("alpha_k",)])),
         "l": found["l_diversity"]["value"][0] == strongest[("l_diversity", "distinct")],
         "t": bool(np.isclose(found["t_closeness"]["value"][0], strongest[("t_closeness", "equal")])),
+        "beta": bool(np.isclose(found["basic_beta_likeness"]["value"][0], strongest[("beta_likeness", "basic")])),
+        "delta": bool(np.isclose(found["delta_disclosure"]["value"][0], strongest[("delta_disclosure", "allowed")])),
     }
     print(f"  the same strongest parameters: {', '.join(f'{name} {value}' for name, value in same.items())}")
     return {
