@@ -138,8 +138,14 @@ weight = 3
     ("text", "message"),
     [
         (LINES, r"^shoal.toml, line 8: attributes.the zip.wieght: no such key; did you mean 'weight'\?$"),
-        (LINES.replace('"wieght" = 2', ""), r"line 10: attributes.other.role is missing; one of identifier, quasi, "),
-        ("[attributes.a]\nrole = 3", r"line 2: attributes.a.role = 3 is not allowed; allowed: identifier, quasi,"),
+        (
+            LINES.replace('"wieght" = 2', ""),
+            r"line 10: attributes.other.role is missing; one of identifier, person, quasi, ",
+        ),
+        (
+            "[attributes.a]\nrole = 3",
+            r"line 2: attributes.a.role = 3 is not allowed; allowed: identifier, person, quasi,",
+        ),
         ("[method]\nsede = 1", "line 2: method.sede: no such key; did you mean 'seed'"),
         ("[release]\norderr = 1", "line 2: release.orderr: no such key; did you mean 'order'"),
         ("[source]\npaht = 1", "line 2: source.paht: no such key; did you mean 'path'"),

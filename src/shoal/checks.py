@@ -20,6 +20,7 @@ from shoal.errors import ConfigError, InfeasibleError, InternalError, Unsupporte
 from shoal.microdata import Microdata
 from shoal.models import MODELS, Model
 from shoal.models.k_anonymity import KAnonymity
+from shoal.models.persons import bound
 from shoal.policy import Policy
 from shoal.road import anonymize
 from shoal.verifier import verify
@@ -39,7 +40,7 @@ def check(algorithm: str, policy: Policy, data: Microdata) -> str:
     labels = release.partition.labels
     _promise(len(labels) == data.n, algorithm, "lost records")
     _promise(len(np.unique(labels[labels >= 0])) == release.partition.classes, algorithm, "left empty classes")
-    _promise(release.masked.height == data.n, algorithm, "published another number of records")
+    _promise(release.masked.height == data.frame.height, algorithm, "published another number of records")
     _promise(verify(release.masked, policy, data.schema).passed, algorithm, "released what fails verification")
     again = anonymize(data, policy, algorithm=algorithm, refine=False, seed=5, order="keep")
     _promise(again.masked.equals(release.masked), algorithm, "gave other bytes for the same seed")
@@ -57,7 +58,7 @@ def fitting(model: Model, data: Microdata) -> Policy:
         return Policy((model,))
     for column in data.sensitive:
         try:
-            model.bind(column, data.n)
+            bound(model, column, data.n)
         except ConfigError:
             continue
         on: dict[str, Any] = {"attribute": column.name}

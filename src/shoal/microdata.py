@@ -31,6 +31,8 @@ from shoal.columns import (
 from shoal.errors import ConfigError, InputError
 from shoal.io.frames import apply_missing, from_polars, to_polars
 from shoal.models import Sensitive
+from shoal.models.persons import Crowd
+from shoal.persons import Persons, persons_of, settled
 from shoal.policy import Policy, Rules, labelled
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
@@ -90,11 +92,13 @@ class Microdata:
     schema: Schema
     codes: NDArray[np.int32]
     domains: tuple[Domain, ...]
-    sensitive: tuple[Sensitive, ...]
+    sensitive: tuple[Sensitive | Crowd, ...]
     backend: str = "polars"
     dropped: int = 0
     source: Path | None = None
     """The file it was read from, which no release of it may overwrite."""
+    persons: Persons | None = None
+    """Whose each row of the frame is, where a column says so. Then a record is a person: `codes` has a row for each."""
 
     @classmethod
     def from_frame(
@@ -103,6 +107,7 @@ class Microdata:
         schema: Schema | Configuration | Mapping[str, Any] | str | Path,
         *,
         missing: Missing = "category",
+        person: str | None = None,
     ) -> Microdata:
         """Encode a table.
 
@@ -111,6 +116,8 @@ class Microdata:
           a `Schema`, or a `shoal.toml`. Every column must be declared, or `"*"` for all others.
         - `missing`: what a missing quasi-identifier or sensitive value is: a value like any other ("category", the
           default), a reason to leave the record out ("drop"), or an error ("error").
+        - `person`: the column that says whose each row is, where people have several rows (docs/persons.md); none by
+          default, unless the schema gives a column the role "person".
 
         Returns the encoded table. Raises `ConfigError` or `InputError` where the table is not what the schema says.
 
@@ -122,7 +129,9 @@ class Microdata:
         table, backend = to_polars(frame)
         declared = read_schema(schema)
         # What a reader of a file takes for missing is missing in a frame too: both give the same release.
-        return cls.of_table(apply_missing(table, declared.missing), declared, missing=missing, backend=backend)
+        return cls.of_table(
+            apply_missing(table, declared.missing), declared, missing=missing, person=person, backend=backend
+        )
 
     @classmethod
     def of_table(
@@ -131,11 +140,13 @@ class Microdata:
         schema: Schema | Configuration | Mapping[str, Any] | str | Path,
         *,
         missing: Missing = "category",
+        person: str | None = None,
         backend: str = "polars",
     ) -> Microdata:
         """Encode a table whose columns have the types of the house already, as everything that `shoal.io` reads.
 
-        - `table`: a polars frame; `schema` and `missing` ("category" by default) as for `from_frame`.
+        - `table`: a polars frame; `schema`, `missing` ("category" by default) and `person` (none by default) as for
+          `from_frame`.
         - `backend`: the frame library that `native` leads back to; "polars" by default.
 
         Returns the encoded table.
@@ -144,7 +155,7 @@ class Microdata:
         >>> shoal.Microdata.of_table(pl.DataFrame({"age": [21, 40]}), {"age": {"role": "quasi"}}).n
         2
         """
-        resolved = read_schema(schema).resolve(table.columns)
+        resolved = read_schema(schema).with_person(person).resolve(table.columns)
         if not resolved.named("quasi"):
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
         if table.height == 0:
@@ -153,13 +164,15 @@ class Microdata:
         judged = resolved.named("quasi") + resolved.named("sensitive")
         table, dropped = _treat_missing(table, judged, missing)
         table = table.rechunk()  # picking records out of many pieces would take ten times as long
+        persons = persons_of(table, resolved)
+        people = table if persons is None else settled(table, resolved, persons)
         # Columns one beside the other; the first one that is wrong, in their order, is the one that is told.
         with ThreadPoolExecutor(THREADS) as pool:
-            coding = pool.map(lambda name: _quasi(table, name, resolved), resolved.named("quasi"))
+            coding = pool.map(lambda name: _quasi(people, name, resolved), resolved.named("quasi"))
             hiding = pool.map(lambda name: encode_sensitive(table, name, resolved), resolved.named("sensitive"))
-            columns, sensitive = list(coding), tuple(hiding)
-        codes = np.empty((table.height, len(columns)), dtype=np.int32)
-        for begin in range(0, table.height, PIECE):
+            columns, hidden = list(coding), tuple(hiding)
+        codes = np.empty((people.height, len(columns)), dtype=np.int32)
+        for begin in range(0, people.height, PIECE):
             for a, (column, _) in enumerate(columns):
                 codes[begin : begin + PIECE, a] = column[begin : begin + PIECE]
         codes.flags.writeable = False
@@ -168,14 +181,15 @@ class Microdata:
             schema=resolved,
             codes=codes,
             domains=tuple(domain for _, domain in columns),
-            sensitive=sensitive,
+            sensitive=hidden if persons is None else tuple(Crowd(one, persons.of_row, persons.count) for one in hidden),
             backend=backend,
             dropped=dropped,
+            persons=persons,
         )
 
     @property
     def n(self) -> int:
-        """Number of records."""
+        """Number of records; of persons, where they have several rows."""
         return len(self.codes)
 
     @property
@@ -209,13 +223,17 @@ class Microdata:
 
     def take(self, records: NDArray[Any]) -> Microdata:
         """Some of the `records` (their numbers), with the same domains and codes. Returns a table of its own."""
+        rows, persons = records, None
+        if self.persons is not None:
+            rows, persons = self.persons.take(records)
         return Microdata(
-            self.frame[records],
+            self.frame[rows],
             self.schema,
             np.ascontiguousarray(self.codes[records]),
             self.domains,
             tuple(column.take(records) for column in self.sensitive),
             self.backend,
+            persons=persons,
         )
 
 

@@ -56,3 +56,22 @@ def ranks(series: pl.Series) -> tuple[Ints, int]:
 def class_ranks(published: pl.DataFrame) -> Ints:
     """The rank of each class by what it publishes; classes that publish the same have the same rank."""
     return content_key([ranks(series) for series in published])
+
+
+def tokens(key: Ints, owner: NDArray[np.int32], seed: int) -> Ints:
+    """A number for each row from 1 up, the same for all rows of a person: which rows belong together, and nothing else.
+
+    Persons are put in the order of what their rows publish (`key`), and the seed then says how their numbers are dealt. Persons
+    who publish the same may have each other's number.
+    """
+    people, of_row = np.unique(owner, return_inverse=True)
+    ranked = np.unique(key, return_inverse=True)[1]
+    order = np.lexsort((ranked, of_row))
+    starts = np.searchsorted(of_row[order], np.arange(len(people) + 1))
+    content = ranked[order].astype(">i8")  # big-endian, so that bytes are in the order of the numbers
+    rows = [content[starts[i] : starts[i + 1]].tobytes() for i in range(len(people))]
+    numbers = np.empty(len(people), dtype=np.int64)
+    numbers[sorted(range(len(people)), key=rows.__getitem__)] = (
+        np.random.default_rng([seed, 1]).permutation(len(people)) + 1
+    )
+    return np.asarray(numbers[of_row])

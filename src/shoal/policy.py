@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from shoal.errors import ConfigError, InfeasibleError, did_you_mean
 from shoal.models import MODELS, Form, Kind, Model, Rule, Sensitive
 from shoal.models.forms import Distinct
+from shoal.models.persons import Crowd, bound
 from shoal.pieces import pieces
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-Held = TypeVar("Held", bound=Sensitive)
+Held = TypeVar("Held", bound=Sensitive | Crowd)
 Floats = NDArray[np.float64]
 
 
@@ -100,7 +101,7 @@ class Policy:
             found[name] = tuple(dict.fromkeys(column for column in wanted if column is not None))
         return {name: columns for name, columns in found.items() if columns}
 
-    def bind(self, columns: Sequence[Sensitive], n: int) -> Rules:
+    def bind(self, columns: Sequence[Sensitive | Crowd], n: int) -> Rules:
         """The policy's rules on a table with these sensitive attributes (`columns`) and `n` records.
 
         Returns what algorithms ask. A model without an attribute is bound to every sensitive one. `Microdata.rules` is
@@ -108,25 +109,29 @@ class Policy:
         """
         by_name = {column.name: column for column in columns}
         rules: list[Rule] = []
-        for model in self.models:
-            wanted = getattr(model, "attribute", None)
-            if not model.per_attribute:
-                rules.append(model.bind(None, n))
-            elif wanted is not None:
-                if wanted not in by_name:
-                    hint = did_you_mean(wanted, by_name) if by_name else "no column has the role sensitive."
-                    raise ConfigError(f"{model.name}: '{wanted}' is not a sensitive attribute; {hint}")
-                rules.append(model.bind(by_name[wanted], n))
-            elif not by_name:
-                raise ConfigError(f'{model.name} needs a sensitive attribute; give a column the role "sensitive".')
-            else:
-                rules.extend(model.bind(column, n) for column in columns)
         seen: dict[tuple[Any, ...], Seen] = {}
-        for rule in rules:
-            if rule.view is not None and rule.view.key not in seen:
-                codes = rule.view.of_records(by_name[str(rule.attribute)])
-                seen[rule.view.key] = Seen(rule.view.key, codes, rule.view.width)
+        for model in self.models:
+            for column in self._asked(model, by_name):
+                rule = bound(model, column, n)
+                rules.append(rule)
+                if rule.view is not None and column is not None and rule.view.key not in seen:
+                    codes = rule.view.of_records(column)  # type: ignore[arg-type]
+                    seen[rule.view.key] = Seen(rule.view.key, codes, rule.view.width)
         return Rules(self, tuple(rules), seen, n)
+
+    def _asked(self, model: Model, by_name: Mapping[str, Sensitive | Crowd]) -> Iterable[Sensitive | Crowd | None]:
+        """The attributes that a model is asked of; None for one that looks at sizes alone."""
+        wanted = getattr(model, "attribute", None)
+        if not model.per_attribute:
+            return [None]
+        if wanted is None and by_name:
+            return by_name.values()
+        if wanted is None:
+            raise ConfigError(f'{model.name} needs a sensitive attribute; give a column the role "sensitive".')
+        if wanted not in by_name:
+            hint = did_you_mean(wanted, by_name) if by_name else "no column has the role sensitive."
+            raise ConfigError(f"{model.name}: '{wanted}' is not a sensitive attribute; {hint}")
+        return [by_name[wanted]]
 
     def __str__(self) -> str:
         targets = [getattr(model, "attribute", None) for model in self.models]
@@ -187,6 +192,8 @@ class FlatRules(NamedTuple):
     float_start: NDArray[np.int64]
     floats: NDArray[np.float64]
     others: int | None
+    sets: int | None
+    """Likewise, how many forms are about people with several values."""
 
 
 class Rules:
@@ -348,7 +355,8 @@ class Rules:
         widths, starts = np.diff(self.view_starts), self.view_starts
         ints = [np.asarray(entry.form.ints(), dtype=np.int64) for entry in entries]
         floats = [np.asarray(entry.form.floats(), dtype=np.float64) for entry in entries]
-        others = sum(entry.form.kind not in (Kind.SIZE, Kind.DISTINCT) for entry in entries)
+        others = sum(entry.form.kind not in (Kind.SIZE, Kind.DISTINCT, Kind.HITTING) for entry in entries)
+        sets = sum(entry.form.kind >= Kind.HITTING for entry in entries)
         return FlatRules(
             kind=np.array([int(entry.form.kind) for entry in entries], dtype=np.int64),
             offset=np.array([starts[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
@@ -358,6 +366,7 @@ class Rules:
             float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
             floats=np.concatenate([*floats, np.zeros(0)]),
             others=others or None,
+            sets=sets or None,
         )
 
 
@@ -366,10 +375,8 @@ def labelled(columns: Sequence[Held], policy: Policy, frame: pl.DataFrame) -> li
     wanted = policy.beside(column.name for column in columns)
     names = dict.fromkeys(name for beside in wanted.values() for name in beside if name in frame.columns)
     labels = {name: np.array(frame[name].cast(str).to_list(), dtype=object) for name in names}
-    return [
-        replace(column, beside={name: labels[name] for name in wanted.get(column.name, ()) if name in labels})
-        for column in columns
-    ]
+    beside = [{name: labels[name] for name in wanted.get(column.name, ()) if name in labels} for column in columns]
+    return [cast("Held", column.labelled(one)) for column, one in zip(columns, beside, strict=True)]
 
 
 def json_schema() -> dict[str, Any]:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, UnsupportedError, VerificationError
 from shoal.manifest import commitment, manifest_path, secret_path
 from shoal.microdata import Microdata
-from shoal.order import class_ranks, content_key, ranks, shuffled
+from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
 from shoal.partition import Partition
+from shoal.persons import Persons
 from shoal.policy import Policy
 from shoal.recode import generalize, microaggregate
 from shoal.schema import Intervals, Schema
@@ -47,6 +48,7 @@ class Release:
     - `secret`: what stays with the owner: seed, settings, all losses and notes.
     - `data`: the table it was made from. Keep it where that is.
     - `partition`: which record is in which class, and how the algorithm came to it.
+    - `persons`: whose each published row is, where people have several (docs/persons.md); none by default.
 
     >>> import polars as pl, shoal, tempfile
     >>> frame = pl.DataFrame({"age": [21, 22, 40, 41]})
@@ -66,6 +68,7 @@ class Release:
     secret: Mapping[str, Any] = field(repr=False)
     data: Microdata = field(repr=False)
     partition: Partition = field(repr=False)
+    persons: Persons | None = field(default=None, repr=False)
 
     @property
     def frame(self) -> Any:
@@ -77,7 +80,7 @@ class Release:
 
         Returns the evidence; raises `VerificationError` when the policy does not hold.
         """
-        return verify(self.masked, self.policy, self.data.schema).require()
+        return verify(self.masked, self.policy, self.data.schema, persons=self.persons).require()
 
     def write(
         self,
@@ -112,7 +115,8 @@ class Release:
         files = atomic_paths(target, *companions, force=force, progress=progress)
         with files as (table_file, manifest_file, secret_file):
             secret_file.chmod(0o600)
-            write_verified(self.masked, table_file, target, self.policy, self.data.schema, safe_csv=safe_csv)
+            where, what = (table_file, target), (self.policy, self.data.schema)
+            write_verified(self.masked, *where, *what, safe_csv=safe_csv, persons=self.persons)
             named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
@@ -125,7 +129,14 @@ def _write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def write_verified(
-    masked: pl.DataFrame, file: Path, target: Path, policy: Policy, schema: Schema, *, safe_csv: bool = False
+    masked: pl.DataFrame,
+    file: Path,
+    target: Path,
+    policy: Policy,
+    schema: Schema,
+    *,
+    safe_csv: bool = False,
+    persons: Persons | None = None,
 ) -> Evidence:
     """Write a table to `file`, in the format of `target`, and read it back the way `shoal verify` does.
 
@@ -144,7 +155,7 @@ def write_verified(
             f"Column '{wrong}' does not read back from '{target}' as it was meant, and nothing was written; write another "
             "format, such as .parquet, or correct the column."
         )
-    found = verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells)
+    found = verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells, persons=persons)
     try:
         return found.require()
     except VerificationError as problem:
@@ -192,12 +203,23 @@ def mask(
     intervals: Intervals,
     drop_suppressed: bool,
     shuffle_seed: int | None,
-) -> pl.DataFrame:
-    """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers."""
+) -> tuple[pl.DataFrame, Persons | None]:
+    """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers.
+
+    Beside it, whose each published row is, where persons have several.
+    """
     shown = pl.DataFrame(_class_values(data, partition, states, recode, intervals))
-    rows = _published_rows(data, partition.labels, shown, drop_suppressed, shuffle_seed)
-    of_row = pl.Series(np.where(partition.labels < 0, partition.classes, partition.labels).astype(np.uint32))
-    masked = shown.select(pl.all().gather(of_row if rows is None else of_row.gather(rows)))
+    # A record is a person where persons have several rows; their rows all show what their class does.
+    labels = partition.labels if data.persons is None else partition.labels[data.persons.of_row]
+    keep = np.flatnonzero(labels >= 0) if drop_suppressed else np.arange(len(labels))
+    key = _content(data, labels[keep], shown, keep) if shuffle_seed is not None or data.schema.token else keep
+    numbers = None
+    if data.persons is not None and data.schema.token is not None:
+        numbers = tokens(key, data.persons.of_row[keep], shuffle_seed or 0)
+        key = content_key([(key, int(key.max(initial=0)) + 1), (numbers, data.persons.count + 1)])
+    places = np.arange(len(keep)) if shuffle_seed is None else shuffled(key, shuffle_seed)
+    rows = keep[places]
+    masked = shown.select(pl.all().gather(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32)))
     require_size(masked.get_columns(), data)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
@@ -207,13 +229,15 @@ def mask(
     for name, attribute in data.schema.attributes.items():
         if attribute.role == "quasi":
             columns += by_name[name]
-        elif attribute.role != "identifier":
-            columns.append(data.frame[name] if rows is None else data.frame[name].gather(rows))
+        elif name == data.schema.token and numbers is not None:
+            columns.append(pl.Series(name, numbers[places]))
+        elif attribute.role in ("sensitive", "other"):
+            columns.append(data.frame[name].gather(rows))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"Column '{name}' would be published twice; rename it, or use intervals = \"text\".")
-    return pl.DataFrame(columns)
+    return pl.DataFrame(columns), None if data.persons is None else data.persons.of_rows(rows)
 
 
 def _class_values(
@@ -246,16 +270,14 @@ def _bytes(series: pl.Series) -> int:
     return int(series.str.len_bytes().sum() or 0) if series.dtype == pl.String else 8 * len(series)
 
 
-def _published_rows(
-    data: Microdata, labels: NDArray[np.int32], shown: pl.DataFrame, drop_suppressed: bool, seed: int | None
-) -> NDArray[np.int64] | None:
-    """The records to publish in their order; None for all as they stand. `shown` is what each class publishes."""
-    keep = np.flatnonzero(labels >= 0) if drop_suppressed else np.arange(len(labels))
-    if seed is None:
-        return None if len(keep) == len(labels) else keep
+def _content(
+    data: Microdata, labels: NDArray[np.int32], shown: pl.DataFrame, keep: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The rank of each row that is kept by what it publishes; `shown` is what each class does."""
     place = class_ranks(shown)
-    columns = [(place[labels[keep]], int(place.max(initial=0)) + 1)]
+    columns = [(place[labels], int(place.max(initial=0)) + 1)]
     for name, attribute in data.schema.attributes.items():
         if attribute.role in ("sensitive", "other"):
-            columns.append(ranks(data.frame[name] if len(keep) == len(labels) else data.frame[name].gather(keep)))
-    return np.asarray(keep[shuffled(content_key(columns), seed)])
+            series = data.frame[name]
+            columns.append(ranks(series if len(keep) == len(series) else series.gather(keep)))
+    return content_key(columns)

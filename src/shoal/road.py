@@ -21,7 +21,8 @@ from shoal.errors import InternalError, UnsupportedError, VerificationError, req
 from shoal.manifest import published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata, encode_sensitive
-from shoal.models import Model
+from shoal.models import Model, Sensitive
+from shoal.models.persons import Crowd
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules, labelled
 from shoal.progress import Progress, Told
@@ -123,7 +124,7 @@ def anonymize(
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
         require_kept(data, partition, policy, how)
-        masked = mask(
+        masked, people = mask(
             data,
             partition,
             states,
@@ -133,7 +134,7 @@ def anonymize(
             shuffle_seed=seed if order == "shuffle" else None,
         )
     with told.stage("verifying", 0.03):
-        evidence = verify(masked, policy, data.schema)
+        evidence = verify(masked, policy, data.schema, persons=people)
     if not evidence.passed:
         try:
             evidence.require()
@@ -152,6 +153,7 @@ def anonymize(
         secret_half(data, measures, settings, partition.notes),
         data,
         partition,
+        people,
     )
 
 
@@ -211,8 +213,13 @@ def require_kept(data: Microdata, partition: Partition, policy: Policy, how: Rec
     kept = np.flatnonzero(partition.labels >= 0)
     if not how.drop or len(kept) == partition.n:
         return
-    frame = data.frame[kept]
-    columns = tuple(encode_sensitive(frame, name, data.schema) for name in data.schema.named("sensitive"))
+    rows, people = (kept, None) if data.persons is None else data.persons.take(kept)
+    frame = data.frame[rows]
+    columns: list[Sensitive | Crowd] = [
+        encode_sensitive(frame, name, data.schema) for name in data.schema.named("sensitive")
+    ]
+    if people is not None:
+        columns = [Crowd(one, people.of_row, people.count) for one in columns if isinstance(one, Sensitive)]
     rules = policy.bind(labelled(columns, policy, frame), len(kept))
     if (rules.deficits(partition.labels[kept], partition.classes) > 0).any():
         raise UnsupportedError(

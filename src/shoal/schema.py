@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,14 +20,15 @@ from pydantic_core import core_schema
 from shoal.errors import ConfigError, InputError, did_you_mean
 from shoal.taxonomy import Taxonomy
 
-Role = Literal["identifier", "quasi", "sensitive", "other"]
+Role = Literal["identifier", "person", "quasi", "sensitive", "other"]
 Kind = Literal["number", "category", "date"]
 # How a release looks: which values, in what form, in what order, and what becomes of suppressed records.
 Recode = Literal["generalize", "microaggregate", "suppress"]
 Intervals = Literal["text", "columns", "midpoint"]
 Order = Literal["shuffle", "keep"]
 Suppressed = Literal["mask", "drop"]
-ROLES: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "other")
+Within = Literal["first", "last", "min", "max", "most"]
+ROLES: tuple[Role, ...] = ("identifier", "person", "quasi", "sensitive", "other")
 
 # A taxonomy made in Python. A table in a file is never one: it is read as a rule, and told what is wrong with it.
 Made = Annotated[Taxonomy, GetPydanticSchema(lambda kind, _: core_schema.is_instance_schema(kind))]
@@ -59,8 +60,8 @@ class TaxonomySource(_Strict):
 class Attribute(_Strict):
     """One column: its role, and what is known about its values. Only `role` is needed; `shoal.toml` has the same keys.
 
-    - `role`: "identifier" (dropped), "quasi" (masked), "sensitive" (published, protected by the policy) or "other"
-      (published as it is).
+    - `role`: "identifier" (dropped), "person" (whose each row is; dropped), "quasi" (masked), "sensitive" (published,
+      protected by the policy) or "other" (published as it is).
     - `kind`: "number", "category" or "date"; told from the values by default.
     - `domain`: the range that losses are measured against, `[0, 120]`; by default what occurs.
     - `taxonomy`: a file (`leaf;…;root`), a rule such as `{"prefix": [3, 0]}`, "auto", or a `Taxonomy`; by default none,
@@ -69,6 +70,9 @@ class Attribute(_Strict):
     - `order`: all values of an ordered category, lowest first.
     - `protect`: inner nodes of the taxonomy for extended p-sensitivity; none by default ([]).
     - `categories`: groups of values for p+ and (p, α), most secret first.
+    - `within`: which value of a quasi-identifier counts where a person's rows differ: "first", "last", "min", "max", "most".
+    - `publish`: "token" publishes a random number for each person in place of the person column.
+    - `repeats`: "allowed" for an identifier that repeats and is no person's, such as a first name.
     - `round`, `top`, `bottom`, `truncate`: applied to the values before anything else: multiples of a number, top and
       bottom coding, dates to the start of a unit, numbers to decimals, texts to characters.
     - `drop`: leave the column out; False by default.
@@ -84,7 +88,10 @@ class Attribute(_Strict):
         json_schema_extra={"description": "One column: its role, and what is known about its values."}
     )
 
-    role: Role = Field(description="identifier (dropped), quasi, sensitive, or other (published unchanged).")
+    role: Role = Field(
+        description="identifier (dropped), person (whose rows belong together; dropped), quasi, sensitive, or other "
+        "(published unchanged)."
+    )
     kind: Kind | None = Field(None, description="number, category or date; inferred when absent.")
     domain: tuple[float, float] | tuple[str, str] | None = Field(
         None, description="The range losses are measured against; observed range when absent."
@@ -98,6 +105,16 @@ class Attribute(_Strict):
     categories: dict[str, list[str]] | None = Field(
         None, description="Categories for p+ and (p, α), most secret first."
     )
+    within: Within | None = Field(
+        None, description="Which value of a quasi-identifier counts where the rows of a person differ in it."
+    )
+    publish: Literal["token"] | None = Field(
+        None,
+        description="For a person column: publish a random token a release, so that rows can be told to belong together.",
+    )
+    repeats: Literal["allowed"] | None = Field(
+        None, description="For an identifier whose values repeat and that is not a person, such as a first name."
+    )
     round: float | None = Field(None, gt=0, description="Round numbers to multiples of this, before anything else.")
     top: float | str | None = Field(None, description="Top coding: larger values become this one.")
     bottom: float | str | None = Field(None, description="Bottom coding: smaller values become this one.")
@@ -108,6 +125,13 @@ class Attribute(_Strict):
     accept: str | None = Field(
         None, min_length=1, description="Why this column may be published as it is although it looks dangerous."
     )
+
+    @model_validator(mode="after")
+    def _keys_of_its_role(self) -> Attribute:
+        for key, role in (("within", "quasi"), ("publish", "person"), ("repeats", "identifier")):
+            if getattr(self, key) is not None and self.role != role:
+                raise ValueError(f'{key} belongs to the role "{role}", not to "{self.role}"')
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -194,6 +218,36 @@ class Schema:
         """Returns the columns with a `role`, in the order they are declared."""
         return [name for name, attribute in self.attributes.items() if attribute.role == role]
 
+    @property
+    def person(self) -> str | None:
+        """The column that says which rows are one person's, if there is one."""
+        return next(iter(self.named("person")), None)
+
+    @property
+    def token(self) -> str | None:
+        """The column in which a random number for each person is published, if that is asked for."""
+        return next((name for name, attribute in self.attributes.items() if attribute.publish == "token"), None)
+
+    def with_person(self, column: str | None, *, published: bool = False) -> Schema:
+        """The schema with `column` in the role `person`; the same for None.
+
+        `published` says that the column stands in the table, as a token does in a masked one; False by default. Returns a
+        schema of its own.
+
+        >>> import shoal
+        >>> shoal.Schema({"age": shoal.Attribute(role="quasi")}).with_person("pid").person
+        'pid'
+        """
+        if column is None:
+            return self
+        own = self.attributes.get(column)
+        publish = "token" if published else own.publish if own is not None else None
+        return Schema(
+            {**self.attributes, column: Attribute.model_validate({"role": "person", "publish": publish})},
+            self.folder,
+            self.missing,
+        )
+
     def resolve(self, columns: Iterable[str]) -> Schema:
         """The schema of a table with exactly these `columns`, `"*"` spelled out.
 
@@ -212,6 +266,11 @@ class Schema:
                 raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}")
         rest = self.rest([name for name in columns if name not in self.attributes])
         found = {name: self.attributes.get(name, rest) for name in columns}
+        people = [name for name, attribute in found.items() if attribute and attribute.role == "person"]
+        if len(people) > 1:
+            raise ConfigError(
+                f"Columns '{people[0]}' and '{people[1]}' both have the role \"person\"; one column says whose a row is."
+            )
         return Schema({name: attribute for name, attribute in found.items() if attribute}, self.folder, self.missing)
 
     def rest(self, undeclared: list[str]) -> Attribute | None:
@@ -279,6 +338,11 @@ class Configuration:
     def schema(self) -> Schema:
         """The columns."""
         return Schema(self.config.attributes, self.folder, tuple(self.config.source.missing))
+
+    def with_person(self, column: str | None, *, published: bool = False) -> Configuration:
+        """The configuration with `column` in the role `person`; the same for None."""
+        attributes = dict(self.schema.with_person(column, published=published).attributes)
+        return replace(self, config=self.config.model_copy(update={"attributes": attributes}))
 
 
 def read_config(path: str | Path) -> Configuration:

@@ -13,6 +13,7 @@ from shoal.microdata import Microdata
 from shoal.models import Kind, Rule
 from shoal.models.kpqr import RareRule
 from shoal.models.parameters import require
+from shoal.models.persons import Crowd
 from shoal.models.t_closeness import TCloseness
 from shoal.models.variance import NumberVariance
 from shoal.partition import Partition
@@ -78,7 +79,7 @@ class Duties:
         self.n = data.n
         self.which = [i for i, rule in enumerate(self.growth.compiled.rules) if isinstance(rule, RareRule)]
         self.rare_rules = [rule for rule in self.growth.compiled.rules if isinstance(rule, RareRule)]
-        columns = {column.name: column for column in data.sensitive}
+        columns = {c.name: c.plain() if isinstance(c, Crowd) else c for c in data.sensitive}
         self.close: list[Rule] = []
         if t is not None:
             self.close = [TCloseness(t).bind(columns[str(rule.attribute)], data.n) for rule in self.rare_rules]

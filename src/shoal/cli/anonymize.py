@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.output import JSON, QUIET, SEED, Speaker
+from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +28,7 @@ def anonymize(
     source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing output."),
     algorithm: str | None = typer.Option(None, "--algorithm", "-a", help="Instead of the configured algorithm."),
+    person: str | None = PERSON,
     seed: int | None = SEED,
     safe_csv: bool = typer.Option(
         False, "--safe-csv", help="Put an apostrophe before cells that spreadsheets would run as formulas (text files)."
@@ -47,7 +48,7 @@ def anonymize(
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
-    configuration = read_config(config)
+    configuration = read_config(config).with_person(person)
     check_writable_format(output)
     refuse_existing(output, force)
     refuse_inputs(output, configuration, source)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.output import JSON, QUIET, Speaker
+from shoal.cli.output import JSON, PERSON, QUIET, Speaker
 from shoal.cli.verify import published
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
@@ -46,6 +46,7 @@ def attack(
         "--threshold",
         help="Largest share of records that may be exposed: 0.05, or for one attack linking=0.01, prosecutor=0.2.",
     ),
+    person: str | None = PERSON,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -64,6 +65,8 @@ def attack(
     speaker = Speaker(as_json, quiet)
     limits = read_thresholds(threshold)
     configuration = read_config(config)
+    if person is not None:
+        configuration = configuration.with_person(person, published=True)
     missing = configuration.config.source.missing
     frame = read_table(masked, missing=missing)
     schema = masked_schema(configuration.schema, frame)

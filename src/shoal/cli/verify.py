@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli.anonymize import evidence, load
-from shoal.cli.output import JSON, QUIET, Speaker
+from shoal.cli.output import JSON, PERSON, QUIET, Speaker
 
 if TYPE_CHECKING:
     from shoal.declaration import Examination
@@ -24,6 +24,7 @@ def verify(
     config: Path | None = typer.Option(
         None, "--config", "-c", help="Roles, and the policy if there is one; shoal.toml where it is there."
     ),
+    person: str | None = PERSON,
     manifest: bool = typer.Option(
         False, "--manifest", help="Hold the manifest beside the file against it: digest, policy, every claim."
     ),
@@ -55,6 +56,8 @@ def verify(
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config or DEFAULT) if config is not None or DEFAULT.is_file() else None
+    if configuration is not None and person is not None:
+        configuration = configuration.with_person(person, published=True)
     declared = configuration.schema if configuration else Schema({})
     written = read_written(masked, missing=declared.missing)
     told: dict[str, Any] = {}

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.hitting import hitting_deficit
 from shoal.kernels.jit import inner
 from shoal.kernels.logs import log
 from shoal.models import base
@@ -27,6 +28,7 @@ RANGE = int(Kind.RANGE)
 DISTANCE = int(Kind.DISTANCE)
 VARIANCE = int(Kind.VARIANCE)
 BREACH = int(Kind.BREACH)
+HITTING = int(Kind.HITTING)
 TOLERANCE = float(base.TOLERANCE)
 
 Ints = NDArray[np.int64]
@@ -48,6 +50,8 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
                 if counts[v] > 0:
                     missing -= 1
             total += max(0, missing)
+        elif rules.kind[i] >= HITTING:
+            total += set_deficit(rules, rules.sets, i, size, counts)
         else:
             total += other_deficit(rules, rules.others, i, size, counts)
     return total
@@ -69,6 +73,9 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
                         break
             if missing > 0:
                 return False
+        elif rules.kind[i] >= HITTING:
+            if set_deficit(rules, rules.sets, i, size, counts) > 0:
+                return False
         elif other_deficit(rules, rules.others, i, size, counts) > 0:
             return False
     return True
@@ -84,13 +91,55 @@ def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, count
     return form_deficit(rules, i, size, counts)
 
 
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+def set_deficit(rules: FlatRules, sets: int | None, i: int, size: int, counts: Counts) -> float:
+    """The deficit of a form about people with several values; a policy without any compiles nothing of it."""
+    if sets is None:
+        return np.inf
+    return set_form_deficit(rules, rules.others, i, size, counts)
+
+
+@njit(cache=True, nogil=True)
+def set_form_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
+    """Hitting numbers, or another form on what persons have together."""
+    ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
+    own = counts[rules.offset[i] : rules.offset[i] + rules.width[i]]
+    if rules.kind[i] == HITTING:
+        return hitting_deficit(ints, own)
+    if others is None:
+        return np.inf
+    floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
+    return summed_deficit(ints, floats, size, own)
+
+
+@inner
+def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+    """ints: kind of the form, groups, a person's weight, where each set begins, the sets, the parts; the form's own."""
+    width = len(counts)
+    starts = ints[3 : 4 + width]
+    members, parts = ints[4 + width : 4 + width + starts[width]], ints[4 + width + starts[width] :]
+    together = np.zeros(ints[1], dtype=np.int64)
+    for s in range(width):
+        if counts[s] > 0:
+            for j in range(starts[s], starts[s + 1]):
+                together[members[j]] += counts[s] * parts[j]
+    return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
+
+
 @njit(cache=True, nogil=True)
 def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     """The deficit of one form."""
-    kind = rules.kind[i]
+    if rules.kind[i] >= HITTING:
+        return set_deficit(rules, rules.sets, i, size, counts)
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
     floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
     own = counts[rules.offset[i] : rules.offset[i] + rules.width[i]]
+    return kind_deficit(rules.kind[i], ints, floats, size, own)
+
+
+@inner
+def kind_deficit(kind: int, ints: Ints, floats: Floats, size: int, own: Counts) -> float:
+    """The deficit of a form of this kind."""
     if kind == SIZE:
         return size_deficit(ints, size)
     if kind == DISTINCT:

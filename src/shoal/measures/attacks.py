@@ -40,6 +40,7 @@ from shoal.measures.regions import common_space, relate
 from shoal.models import Sensitive
 from shoal.models.base import TOLERANCE
 from shoal.models.extended_p_sensitive import strong_nodes
+from shoal.persons import number_persons
 from shoal.schema import Schema
 from shoal.verifier import audited_column, derive_classes, published_quasi
 
@@ -167,13 +168,18 @@ class MaskedTable:
         if masked.height == 0:
             raise InputError("The masked table has no records.")
         labels, groups = derive_classes(masked, quasi)
-        sizes = np.bincount(labels, minlength=groups.height).astype(np.int64)
         columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
-        return cls(masked, schema, groups, labels, sizes, tuple(_histogram(c, labels, len(sizes)) for c in columns))
+        # Where a token says whose each row is, an intruder looks for persons, each of whom may have several values.
+        people = number_persons(masked[str(schema.person)]) if schema.person in masked.columns else None
+        home = labels if people is None else labels[people.first]
+        sizes = np.bincount(home, minlength=groups.height).astype(np.int64)
+        owner = np.arange(len(labels)) if people is None else people.of_row.astype(np.int64)
+        histograms = tuple(_histogram(column, owner, home, len(sizes)) for column in columns)
+        return cls(masked, schema, groups, home, sizes, histograms)
 
     @property
     def n(self) -> int:
-        """Number of records."""
+        """Number of records; of persons, where a token says whose each row is."""
         return len(self.labels)
 
     def show(self, index: int) -> str:
@@ -210,7 +216,9 @@ def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
 
     `table` is the masked table and `histogram` the attribute, one of `table.histograms`. Returns what is exposed.
     """
-    hit = np.flatnonzero(histogram.distinct == 1)
+    top = np.zeros(len(histogram.known), dtype=np.int64)
+    np.maximum.at(top, histogram.owner, histogram.count)
+    hit = np.flatnonzero((histogram.known > 0) & (top == histogram.known))
     name, exposed = histogram.column.name, int(histogram.known[hit].sum())
     if len(hit):
         sentence = (
@@ -455,20 +463,23 @@ def shared_quasi(schema: Schema, external: pl.DataFrame) -> list[str]:
     return names
 
 
-def _histogram(column: Sensitive, labels: Ints, classes: int) -> Histogram:
+def _histogram(column: Sensitive, owner: Ints, home: Ints, classes: int) -> Histogram:
+    """`owner` is whose each row is, `home` the class of each owner. Everybody counts once for each value they have."""
     width = max(1, len(column.labels))
     known = column.codes >= 0
-    cells, counts = np.unique(labels[known] * width + column.codes[known], return_counts=True)
-    owner, code = cells // width, cells % width
-    order = np.lexsort((code, -counts, owner))
-    owner, code, count = owner[order], code[order], counts[order].astype(np.int64)
+    pairs = np.unique(owner[known].astype(np.int64) * width + column.codes[known])
+    cells, counts = np.unique(home[pairs // width] * width + pairs % width, return_counts=True)
+    knowing = np.bincount(home[np.unique(pairs // width)], minlength=classes).astype(np.int64)
+    at, code = cells // width, cells % width
+    order = np.lexsort((code, -counts, at))
+    at, code, count = at[order], code[order], counts[order].astype(np.int64)
     return Histogram(
         column=column,
-        owner=owner,
+        owner=at,
         code=code,
         count=count,
-        starts=np.searchsorted(owner, np.arange(classes + 1)),
-        known=np.bincount(owner, count, classes).astype(np.int64),
+        starts=np.searchsorted(at, np.arange(classes + 1)),
+        known=knowing,
     )
 
 

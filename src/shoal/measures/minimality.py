@@ -21,6 +21,7 @@ from shoal.measures.attacks import Exposure, MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
 from shoal.microdata import Microdata
 from shoal.models.base import TOLERANCE
+from shoal.models.persons import one_row_each
 from shoal.partition import Partition
 
 __all__ = ["minimality", "minimality_attack", "minimality_by_rerun"]
@@ -166,7 +167,8 @@ def minimality_by_rerun(
     >>> bool((minimality_by_rerun(data, "illness", lambda table: together, tries=100) > 0.3).all())
     True
     """
-    column = next((c for c in data.sensitive if c.name == attribute), None)
+    columns = one_row_each(data.sensitive, "minimality_by_rerun")
+    column = next((c for c in columns if c.name == attribute), None)
     if column is None:
         raise InputError(f"'{attribute}' is not a sensitive attribute.")
     generator = np.random.default_rng(seed)
@@ -174,7 +176,7 @@ def minimality_by_rerun(
     counts, same = np.zeros((data.n, len(column.labels))), 0
     for _ in range(tries):
         codes = generator.permutation(column.codes)
-        others = tuple(replace(c, codes=codes) if c is column else c for c in data.sensitive)
+        others = tuple(replace(c, codes=codes) if c is column else c for c in columns)
         if _output(run(replace(data, sensitive=others)), codes) == shown:
             known = np.flatnonzero(codes >= 0)
             counts[known, codes[known]] += 1

@@ -39,6 +39,7 @@ class AlphaK(Model):
     ] = None
 
     name: ClassVar[str] = "alpha_k"
+    persons: ClassVar[str] = "shares"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "alpha"

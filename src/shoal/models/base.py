@@ -118,6 +118,8 @@ class Model(ABC):
     smaller_is_stronger: ClassVar[bool] = False
     """Whether a smaller main parameter asks for more, as with t and α."""
     per_attribute: ClassVar[bool] = True
+    persons: ClassVar[str | None] = None
+    """How the model counts people with several rows (docs/persons.md): distinct, weighed, shares, spread or mean."""
     local: ClassVar[bool] = False
     """Whether a class is judged by itself: neither its deficit nor the least size of a class depends on other records."""
 

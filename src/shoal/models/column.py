@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,10 @@ class Sensitive:
         """Some of the records."""
         codes = np.ascontiguousarray(self.codes[records])
         return replace(self, codes=codes, beside={name: labels[records] for name, labels in self.beside.items()})
+
+    def labelled(self, beside: Mapping[str, NDArray[np.object_]]) -> Self:
+        """With the labels of other columns, record by record."""
+        return replace(self, beside=beside)
 
     @cached_property
     def _paired(self) -> dict[str, tuple[Pairs, Codes]]:

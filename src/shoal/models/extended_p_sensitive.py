@@ -30,6 +30,7 @@ class ExtendedPSensitive(Model):
     attribute: Attribute = None
 
     name: ClassVar[str] = "extended_p_sensitive"
+    persons: ClassVar[str] = "distinct"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"

@@ -24,6 +24,7 @@ from shoal import exact
 
 if TYPE_CHECKING:
     from shoal.models.ranges import Ranges
+    from shoal.models.sets import Sets
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,6 +43,8 @@ class Kind(IntEnum):
     DISTANCE = 7
     VARIANCE = 8
     BREACH = 9
+    HITTING = 10
+    SUMMED = 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,3 +312,54 @@ class Breach(Form):
     def floats(self) -> Floats:
         """The largest share, and the parts inside."""
         return np.concatenate([[self.breach], self.inside[np.nonzero(self.inside)]])
+
+
+@dataclass(frozen=True, eq=False)
+class Hitting(Form):
+    """Codes are sets of groups, and no set of fewer than p groups meets all that occur. Deficit: how many groups less do."""
+
+    kind: ClassVar[Kind] = Kind.HITTING
+    by_shares: ClassVar[bool] = False
+    p: int
+    sets: Sets
+    groups: int
+
+    def ints(self) -> Ints:
+        """p, how many groups there are, where each set begins, and the sets."""
+        return np.concatenate([[self.p, self.groups], self.sets.starts, self.sets.members])
+
+
+@dataclass(frozen=True, eq=False)
+class Summed(Form):
+    """Codes are sets of groups, and a form asked of how many records have each group, or which parts of them."""
+
+    kind: ClassVar[Kind] = Kind.SUMMED
+    by_shares: ClassVar[bool] = False
+    form: Form
+    sets: Sets
+    groups: int
+    spread: bool
+
+    def ints(self) -> Ints:
+        """The form's kind, the number of groups, a record's weight, the sets' beginnings, the sets, the parts; the form's own."""
+        from shoal.models.sets import PARTS
+
+        parts = self.sets.parts if self.spread else np.ones(len(self.sets.members), dtype=np.int64)
+        head = [int(self.form.kind), self.groups, PARTS if self.spread else 1]
+        return np.concatenate([head, self.sets.starts, self.sets.members, parts, self.form.ints()])
+
+    def floats(self) -> Floats:
+        """The form's own."""
+        return self.form.floats()
+
+    @property
+    def like_table(self) -> bool:
+        """A class whose sets are like the table's has groups like the table's."""
+        return self.form.like_table
+
+    def nearer(self, table: Ints, n: int, share: float) -> Form:
+        """The form's own, from what the whole table has together."""
+        together = np.asarray(table @ self.sets.incidence(self.groups, spread=self.spread), dtype=np.int64)
+        from shoal.models.sets import PARTS
+
+        return replace(self, form=self.form.nearer(together, n * PARTS if self.spread else n, share))

@@ -25,6 +25,7 @@ class KAnonymity(Model):
     k: Annotated[int, Whole("records in every class", 1)]
 
     name: ClassVar[str] = "k_anonymity"
+    persons: ClassVar[str] = "shares"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "k"

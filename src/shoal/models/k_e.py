@@ -36,6 +36,7 @@ class KE(Model):
     k: Annotated[int | None, Whole("records or distinct numbers in every class", 1)] = None
 
     name: ClassVar[str] = "k_e"
+    persons: ClassVar[str] = "mean"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "e"

@@ -47,6 +47,7 @@ class KPQR(Model):
     )
 
     name: ClassVar[str] = "kpqr"
+    persons: ClassVar[str] = "mean"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = False
     main: ClassVar[str] = "p"

@@ -61,6 +61,11 @@ class LDiversity(Model):
             )
 
     @property
+    def persons(self) -> str:  # type: ignore[override]
+        """Distinct values by sets that meet everybody, the others by distributions."""
+        return "distinct" if self.variant == "distinct" else "spread"
+
+    @property
     def superset_closed(self) -> bool:
         """Only the distinct variant: more of one value lowers the entropy, and raises r_1."""
         return self.variant == "distinct"

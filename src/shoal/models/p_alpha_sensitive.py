@@ -36,6 +36,7 @@ class PAlphaSensitive(Model):
     scope: Annotated[str, Word("what is weighed: the records, or each distinct value once", SCOPES)] = "rows"
 
     name: ClassVar[str] = "p_alpha_sensitive"
+    persons: ClassVar[str] = "weighed"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"

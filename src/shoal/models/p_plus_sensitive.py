@@ -29,6 +29,7 @@ class PPlusSensitive(Model):
     attribute: Attribute = None
 
     name: ClassVar[str] = "p_plus_sensitive"
+    persons: ClassVar[str] = "distinct"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"

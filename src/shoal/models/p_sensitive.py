@@ -27,6 +27,7 @@ class PSensitive(Model):
     attribute: Attribute = None
 
     name: ClassVar[str] = "p_sensitive"
+    persons: ClassVar[str] = "distinct"
     superset_closed: ClassVar[bool] = True
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "p"

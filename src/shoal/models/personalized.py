@@ -45,6 +45,7 @@ class Personalized(Model):
     guard: Annotated[int | str | Mapping[str, str] | tuple[tuple[str, str], ...], GUARD] = 1
 
     name: ClassVar[str] = "personalized"
+    persons: ClassVar[str] = "shares"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = False
     main: ClassVar[str] = "breach"

@@ -53,6 +53,7 @@ class TCloseness(Model):
     ] = None
 
     name: ClassVar[str] = "t_closeness"
+    persons: ClassVar[str] = "spread"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "t"

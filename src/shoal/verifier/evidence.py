@@ -97,6 +97,8 @@ class Evidence:
     """What a reader should know: values with several spellings, spellings of missing."""
     problems: tuple[str, ...] = ()
     """What nobody can vouch for: cells that the configuration does not know."""
+    persons: int | None = None
+    """How many persons the rows belong to, where they were counted; sizes and deficits are then of persons."""
 
     @property
     def passed(self) -> bool:
@@ -128,6 +130,7 @@ class Evidence:
             "violations": [vars(violation) for violation in self.violations],
             "notes": list(self.notes),
             "problems": list(self.problems),
+            **({} if self.persons is None else {"persons": self.persons}),
         }
 
 

@@ -13,7 +13,9 @@ import polars as pl
 
 from shoal.errors import ConfigError, InputError
 from shoal.io.written import read_written
-from shoal.models import MODELS, Model, Rule
+from shoal.models import MODELS, Model, Rule, Sensitive
+from shoal.models.persons import Crowd
+from shoal.persons import Persons, number_persons
 from shoal.policy import Policy, labelled
 from shoal.schema import Schema
 from shoal.transform import require_transformed
@@ -24,13 +26,22 @@ from shoal.verifier.roles import masked_schema, published_quasi
 from shoal.verifier.sensitive import AuditedColumn, audited_column
 
 
-def verify(masked: pl.DataFrame, policy: Policy, schema: Schema, *, cells: pl.DataFrame | None = None) -> Evidence:
+def verify(
+    masked: pl.DataFrame,
+    policy: Policy,
+    schema: Schema,
+    *,
+    cells: pl.DataFrame | None = None,
+    persons: Persons | None = None,
+) -> Evidence:
     """Group a masked table by its published quasi-identifiers and test every class. It trusts nothing but the table.
 
     - `masked`: the table as it is published, whoever made it.
     - `policy`: what every class has to satisfy.
     - `schema`: who each column is, as for the original; columns that it does not know are refused.
     - `cells`: the same table as it is written in its file (`shoal.io.written`); by default the frame is what a reader sees.
+    - `persons`: whose each row is, for whoever knows; by default the published token says it, where the schema has a column
+      of the role "person" and it is there. Without either, rows are counted, and the notes say so.
 
     Where two spellings mean the same, the policy has to hold both for what is written and for what it means. Returns the
     evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
@@ -46,10 +57,13 @@ def verify(masked: pl.DataFrame, policy: Policy, schema: Schema, *, cells: pl.Da
     """
     require_transformed(masked, schema)
     opened = _opened(masked, schema, policy, cells)
-    rules = policy.bind(opened.columns, masked.height).rules
-    found = [_judged(rules, way, opened.columns) for way in opened.classes.ways]
+    if persons is None and schema.person in masked.columns:
+        persons = number_persons(masked[str(schema.person)])
+    crowd = Crowded.of(opened, policy, masked.height, persons, uncounted=persons is None and schema.person is not None)
+    rules = crowd.policy.bind(crowd.columns, crowd.count).rules
+    found = [_judged(rules, way, crowd.columns) for way in crowd.ways]
     checks = tuple(_weaker(same) for same in zip(*(checks for checks, _ in found), strict=True))
-    written = opened.classes.ways[0]
+    written = crowd.ways[0]
     return Evidence(
         records=masked.height,
         classes=written.groups.height,
@@ -57,8 +71,9 @@ def verify(masked: pl.DataFrame, policy: Policy, schema: Schema, *, cells: pl.Da
         largest=int(written.sizes.max()),
         checks=checks,
         violations=tuple(violation for _, violations in found for violation in violations),
-        notes=opened.classes.notes + tuple(note for column in opened.columns for note in _told(column)),
-        problems=opened.classes.problems,
+        notes=opened.classes.notes + crowd.notes + tuple(note for column in opened.columns for note in _told(column)),
+        problems=opened.classes.problems + crowd.problems,
+        persons=None if persons is None else persons.count,
     )
 
 
@@ -84,7 +99,9 @@ def verify_file(path: str | Path, policy: Policy, schema: Schema, *, format: str
     return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells)
 
 
-def _judged(rules: Sequence[Rule], way: Classes, columns: list[AuditedColumn]) -> tuple[list[Check], list[Violation]]:
+def _judged(
+    rules: Sequence[Rule], way: Classes, columns: Sequence[Sensitive | Crowd]
+) -> tuple[list[Check], list[Violation]]:
     """Every rule on the classes of one way to look at the table."""
     sizes = way.sizes
     strongest, deficits = judge(rules, way.labels, sizes, columns)
@@ -185,6 +202,42 @@ def _form(model: Model) -> tuple[tuple[str, str], ...]:
 
 def _unfixed(model: Model) -> tuple[str, str]:
     return model.main, "attribute"
+
+
+@dataclass(frozen=True, eq=False)
+class Crowded:
+    """What is judged: rows, or the persons they belong to."""
+
+    policy: Policy
+    ways: tuple[Classes, ...]
+    columns: Sequence[Sensitive | Crowd]
+    count: int
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, opened: _Opened, policy: Policy, rows: int, persons: Persons | None, *, uncounted: bool) -> Crowded:
+        """Rows where nobody says whose they are; `uncounted`: although they are people's, of whom the file does not tell."""
+        ways = opened.classes.ways
+        if uncounted:
+            # Too few rows or values are too few persons; shares and distributions of rows are not those of persons.
+            kept = tuple(one for one in policy.models if not one.per_attribute or one.persons == "distinct")
+            left = ", ".join(str(one) for one in policy.models if one not in kept)
+            note = "The file does not say whose each row is: rows were counted, not persons"
+            return cls(
+                Policy(kept), ways, opened.columns, rows, (note + (f", and {left} cannot be judged." if left else "."),)
+            )
+        if persons is None:
+            return cls(policy, ways, opened.columns, rows)
+        problems = []
+        for way in ways:
+            apart = np.unique(persons.of_row[way.labels != way.labels[persons.first][persons.of_row]])
+            if len(apart):
+                problems.append(f"The rows of {len(apart):,} of {persons.count:,} persons are in different classes.")
+        by_person = tuple(replace(way, labels=way.labels[persons.first]) for way in ways)
+        columns = [Crowd(column, persons.of_row, persons.count) for column in opened.columns]
+        note = f"Persons were counted: {rows:,} rows of {persons.count:,}."
+        return cls(policy, by_person, columns, persons.count, (note,), tuple(dict.fromkeys(problems)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import ConfigError
 from shoal.models import Rule, Sensitive
+from shoal.models.persons import Crowd, bound
 from shoal.pieces import pieces
 
 Ints = NDArray[np.int64]
@@ -21,7 +22,7 @@ HAIR = 1e-9
 
 
 def judge(
-    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[Sensitive] = ()
+    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[Sensitive | Crowd] = ()
 ) -> tuple[list[float], Floats]:
     """Every class against every rule.
 
@@ -57,12 +58,14 @@ def judge(
     return strongest, deficits
 
 
-def _pieces(rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> Iterator[tuple[slice, Ints]]:
+def _pieces(
+    rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive | Crowd]
+) -> Iterator[tuple[slice, Ints]]:
     """Some classes at a time, with their histograms over the rule's view."""
     if rule.view is None:
         yield slice(0, len(sizes)), np.zeros((len(sizes), 0), dtype=np.int64)
         return
-    view, seen = rule.view, rule.view.of_records(next(c for c in columns if c.name == rule.attribute))
+    view, seen = rule.view, rule.view.of_records(next(c for c in columns if c.name == rule.attribute))  # type: ignore[arg-type]
     order = np.argsort(labels, kind="stable")
     ends = np.concatenate([[0], np.cumsum(sizes)])
     for some in pieces(len(sizes), view.width):
@@ -73,7 +76,7 @@ def _pieces(rule: Rule, labels: Ints, sizes: Ints, columns: Sequence[Sensitive])
         yield some, counts.reshape(count, view.width)
 
 
-def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive]) -> bool:
+def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive | Crowd]) -> bool:
     """Whether the rule holds everywhere with this main parameter: a piece may oblige other classes than the whole."""
     main, column = rule.model.main, next((column for column in columns if column.name == rule.attribute), None)
     whole = isinstance(getattr(rule.model, main), int)
@@ -81,7 +84,7 @@ def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequenc
     hair = 0.0 if whole else HAIR * max(1.0, abs(value))
     for tried in (value + hair if rule.model.smaller_is_stronger else value - hair, value):
         try:
-            again = replace(rule.model, **{main: int(tried) if whole else tried}).bind(column, rule.n)
+            again = bound(replace(rule.model, **{main: int(tried) if whole else tried}), column, rule.n)
         except ConfigError:
             continue
         pieces = _pieces(again, labels, sizes, columns)

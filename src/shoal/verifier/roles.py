@@ -43,6 +43,11 @@ def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
     for name in columns:
         if name in declared and declared[name].role == "identifier":
             raise VerificationError(f"The masked table still has the identifier '{name}'; identifiers never leave.")
+        if name in declared and declared[name].role == "person" and declared[name].publish != "token":
+            raise VerificationError(
+                f"The masked table still has the person column '{name}'; it never leaves, unless publish = \"token\" puts a "
+                "random number for each person in its place."
+            )
     pairs = {end for name in declared for end in _pair(name, columns, schema)}
     undeclared = [name for name in columns if name not in declared and name not in pairs]
     for name in undeclared:

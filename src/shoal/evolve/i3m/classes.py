@@ -48,6 +48,7 @@ from shoal.evolve.i3m.index import Grouping, Rows, Slots
 from shoal.evolve.i3m.repair import Judge, neighbours_of, same_rules
 from shoal.evolve.i3m.step import Step
 from shoal.microdata import Microdata
+from shoal.models.persons import one_row_each
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules, labelled
 from shoal.space import Codes, Measure, Space
@@ -122,8 +123,8 @@ class Classes:
         ranges: Ranges = "declared",
     ) -> Classes:
         """The classes of a partition of a table."""
-
-        binding = Binding(policy, labelled(data.sensitive, policy, data.frame))
+        columns = one_row_each(data.sensitive, "Incremental maintenance")
+        binding = Binding(policy, one_row_each(labelled(columns, policy, data.frame), "Incremental maintenance"))
         codes = binding.codes() if binding.columns else None
         return cls(data.space(measure), data.codes, partition.labels, binding, codes, ranges=ranges)
 

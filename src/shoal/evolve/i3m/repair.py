@@ -212,5 +212,5 @@ def neighbours_of(grouping: Grouping, c: int) -> Slots:
 def same_rules(one: Rules, other: Rules) -> bool:
     """Whether both judge the same counts alike."""
     mine, theirs = one.flat(), other.flat()
-    # The last field follows from the first.
-    return mine is not None and theirs is not None and all(map(np.array_equal, mine[:-1], theirs[:-1]))
+    # The last two fields follow from the first.
+    return mine is not None and theirs is not None and all(map(np.array_equal, mine[:-2], theirs[:-2]))

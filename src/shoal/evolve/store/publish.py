@@ -235,7 +235,7 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     partition = Partition.compact(plan.shown.classes)
     shown_as = Recoding(intervals=settings.intervals)
     partition, states = published_classes(data, partition, rules, data.space(settings.objective), shown_as)
-    masked = mask(
+    masked, _ = mask(
         data,
         partition,
         states,

@@ -448,6 +448,11 @@ def _table_and_schema(data: Any, schema: Any, key: str) -> tuple[pl.DataFrame, S
         declared = read_schema(schema)
     if key not in frame.columns:
         raise InputError(f"The table has no column '{key}' to be the key; {did_you_mean(key, frame.columns)}")
+    if declared.person is not None:
+        raise UnsupportedError(
+            f"A store takes one row a person, and '{declared.person}' has the role \"person\": publish the table with shoal "
+            "anonymize, or bring it to one row a person first."
+        )
     given = declared.attributes.get(key)
     if given is not None and given.role != "identifier":
         raise ConfigError(
