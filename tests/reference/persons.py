@@ -145,13 +145,19 @@ def emd(p, q, about, distance):
     return total
 
 
-def delta_disclosure(members, table, about, *, delta):
-    p, q = spread(members) if sets(members) else {}, spread(table)
-    return all(abs(math.log(share / q[value])) < delta + 1e-9 for value, share in p.items())
+def delta_disclosure(members, table, about, *, delta, absent="allowed"):
+    if not sets(members):
+        return False
+    p, q = spread(members), spread(table)
+    if absent == "refused" and set(p) != set(q):
+        return False
+    return all(abs(math.log(share / q[value])) < delta - 1e-9 for value, share in p.items())
 
 
 def beta_likeness(members, table, about, *, beta, variant="basic"):
-    p, q = spread(members) if sets(members) else {}, spread(table)
+    if not sets(members):
+        return False
+    p, q = spread(members), spread(table)
     for value, share in p.items():
         limit = beta if variant == "basic" else min(beta, -math.log(q[value]))
         if share > q[value] and float((share - q[value]) / q[value]) > limit + 1e-9:

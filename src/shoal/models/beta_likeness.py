@@ -35,6 +35,7 @@ class BetaLikeness(Model):
     variant: Annotated[str, Word("whether gains are also bound by −ln p", VARIANTS)] = "basic"
 
     name: ClassVar[str] = "beta_likeness"
+    persons: ClassVar[str] = "spread"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = True
     main: ClassVar[str] = "beta"

@@ -40,6 +40,7 @@ class DeltaDisclosure(Model):
     absent: Annotated[str, Word("whether a class may lack values that the table has", ABSENT)] = "allowed"
 
     name: ClassVar[str] = "delta_disclosure"
+    persons: ClassVar[str] = "spread"
     superset_closed: ClassVar[bool] = False
     main: ClassVar[str] = "delta"
     smaller_is_stronger: ClassVar[bool] = True
