@@ -34,7 +34,7 @@ def published(
     how = how or Recoding()
     partition = Partition(np.array(labels, dtype=np.int32))
     made, states = published_classes(data, partition, data.rules(policy), data.space("ncp"), how)
-    masked = mask(
+    masked, _ = mask(
         data,
         made,
         states,

@@ -51,7 +51,7 @@ def masked(
     data = Microdata.from_frame(frame, schema or SCHEMA)
     partition = Partition(np.array(labels))
     how = {"recode": "generalize", "intervals": "text", "drop_suppressed": False, "shuffle_seed": None, **more}
-    return mask(data, partition, class_states(data, partition, data.space("ncp")), **how)
+    return mask(data, partition, class_states(data, partition, data.space("ncp")), **how)[0]
 
 
 # -- the table
@@ -88,7 +88,7 @@ def test_every_record_shows_what_its_class_publishes(seed: int, recode: str, dro
     labels = np.random.default_rng(seed).integers(-1, 9, 40)
     partition = Partition.compact(labels)
     states = class_states(data, partition, data.space("ncp"))
-    found = mask(data, partition, states, recode=recode, intervals="text", drop_suppressed=drop, shuffle_seed=None)
+    found, _ = mask(data, partition, states, recode=recode, intervals="text", drop_suppressed=drop, shuffle_seed=None)
     rows = np.flatnonzero(labels >= 0) if drop else np.arange(40)
     wanted = generalize(data, partition, states) if recode == "generalize" else microaggregate(data, partition)
     for column in wanted:

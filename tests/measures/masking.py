@@ -33,7 +33,7 @@ def masked_of(
     """What would be published, with the classes and states it has after equal ones were joined."""
     rules = data.rules(Policy((shoal.KAnonymity(1),)))
     joined, states = published_classes(data, partition, rules, data.space("il"))
-    table = mask(
+    table, _ = mask(
         data,
         joined,
         states,
