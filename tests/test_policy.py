@@ -11,7 +11,6 @@ import pytest
 from tests.models.stand_in import column, rich
 from tests.tables import random_table
 
-from shoal import policy as module
 from shoal.errors import ConfigError, InfeasibleError
 from shoal.models import MODELS, Kind
 from shoal.models.alpha_k import AlphaK
@@ -198,7 +197,7 @@ def test_large_histograms_are_counted_in_pieces(cells: int, monkeypatch: pytest.
     monkeypatch.setattr(
         Rules, "stats", lambda self, part, classes: largest.append(classes) or counted(self, part, classes)
     )
-    monkeypatch.setattr(module, "CELLS", cells)
+    monkeypatch.setattr("shoal.pieces.CELLS", cells)
     assert np.array_equal(rules.deficits(labels, 16), whole)
     widest = max(view.width for view in rules.views)
     assert max(largest) <= max(1, cells // widest) and sum(largest) == 16

@@ -87,7 +87,7 @@ def test_what_pieces_cannot_tell_is_tested_again(monkeypatch: pytest.MonkeyPatch
     schema = read_schema({"g": {"role": "quasi"}, "pay": {"role": "sensitive"}})
     policy = Policy((KPQR(2, 0.2, 0.3, scope="literal"),))
     assert verify(masked, policy, schema).checks[0].strongest == 0
-    monkeypatch.setattr(judging, "CELLS", 5)
+    monkeypatch.setattr("shoal.pieces.CELLS", 5)
     told = verify(masked, policy, schema)
     assert np.isnan(told.checks[0].strongest) and not told.passed
     assert told.to_dict()["checks"][0]["strongest"] is None
