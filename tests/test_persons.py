@@ -18,7 +18,7 @@ from shoal.persons import number_persons, persons_of, settled
 from shoal.policy import Policy
 from shoal.schema import read_schema
 
-# One that cuts, one that grows, one that climbs and one that averages; `python -m benchmarks.persons` takes them all.
+# One that cuts, one that grows, one that climbs and one that averages.
 ALGORITHMS = ("mondrian", "k_member", "datafly", "mdav")
 
 
