@@ -15,10 +15,10 @@ from tests.tables import random_table
 from shoal import microdata
 from shoal.errors import InternalError
 from shoal.io.files import read_table, write_table
+from shoal.manifest import fingerprint
 from shoal.measures.loss import distinct_losses, sse
 from shoal.microdata import Microdata, distinct_rows
 from shoal.partition import Partition
-from shoal.release import fingerprint
 from shoal.states import class_states, members
 from shoal.verifier import derive_classes
 

@@ -248,6 +248,14 @@ class Schema:
             self.missing,
         )
 
+    def of_versions(self) -> Schema:
+        """The schema of a table in which a record may stand as it was and as it is: identifiers may repeat."""
+        allowed = {
+            name: attribute.model_copy(update={"repeats": "allowed"}) if attribute.role == "identifier" else attribute
+            for name, attribute in self.attributes.items()
+        }
+        return Schema(allowed, self.folder, self.missing)
+
     def resolve(self, columns: Iterable[str]) -> Schema:
         """The schema of a table with exactly these `columns`, `"*"` spelled out.
 

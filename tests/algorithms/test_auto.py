@@ -68,7 +68,7 @@ def test_policies_that_compare_with_the_table_get_who_can_take_them() -> None:
 def test_neither_closed_nor_compiled_leaves_mondrian(monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_table(2, 60)
     close = rules_of(data, shoal.KAnonymity(2), shoal.TCloseness(0.4, "illness"))
-    monkeypatch.setattr(close, "flat", lambda: None)
+    monkeypatch.setitem(vars(close), "entries", None)
     assert suitable(close, 60, refined=False) == suitable(close, 60, refined=True) == ["mondrian"]
     close = rules_of(data, shoal.KAnonymity(2), shoal.TCloseness(0.4, "illness"))
     monkeypatch.setitem(vars(close), "union_closed", False)

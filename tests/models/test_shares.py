@@ -65,7 +65,7 @@ def test_a_value_that_has_to_occur_is_missed_whatever_its_bound():
     counts = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
     found = rule.deficit(counts.sum(axis=1), counts)
     assert found == pytest.approx([1.5, 0, 0, 1])
-    flat = FlatRules(*(np.array(part) for part in ([5], [0], [2], [0, 2], form.ints(), [0, 4], form.floats())), 1)
+    flat = FlatRules(*(np.array(part) for part in ([5], [0], [2], [0, 2], form.ints(), [0, 4], form.floats())), 1, None)
     assert [class_deficit(flat, row.sum(), row.astype(np.int32)) for row in counts] == pytest.approx(found.tolist())
     assert rule.exposed(np.array([4, 4]), np.array([[0, 2], [0, 2]]), np.array([[0, 4], [1, 4]])).tolist() == [
         True,

@@ -110,7 +110,7 @@ def batching(
 def _pending(now: Table, before: Shown, schema: Schema, policy: Policy) -> _Pending:
     old, place = aligned(before, now)
     count = len(before.records)
-    data = Microdata.from_frame(pl.concat([old, now.frame]), schema)
+    data = Microdata.from_frame(pl.concat([old, now.frame]), schema.of_versions())
     there = place >= 0
     latest = np.where(there, count + place, np.arange(count))
     altered, another = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
