@@ -152,7 +152,7 @@ class TestTree:
 
 
 class TestLowestCommonAncestor:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(random_rows(), st.data())
     def test_equals_the_naive_twin(self, rows: list[tuple[str, ...]], data: st.DataObject) -> None:
         tree = Taxonomy.from_rows(rows)
@@ -197,7 +197,7 @@ class TestFullDomain:
         with pytest.raises(ConfigError, match=f"levels 0 to 3; level {level} does not exist"):
             tree.ancestors_at(level)
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(random_rows())
     def test_every_level_is_above_the_one_before(self, rows: list[tuple[str, ...]]) -> None:
         tree = Taxonomy.from_rows(rows)

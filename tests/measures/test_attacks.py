@@ -72,7 +72,7 @@ def test_homogeneity_takes_missing_values_for_none() -> None:
     assert (nobody.exposed, nobody.worst) == (0, pytest.approx(2 / 3))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(0, 3))
 def test_background_knowledge_and_skewness_equal_the_naive_twins(classes: list[list[str]], strength: int) -> None:
     masked = table(classes)
@@ -258,7 +258,7 @@ def test_g39_minimality(sizes: tuple[int, ...], posterior: tuple[float, ...]) ->
     assert found.consistent == pytest.approx(worlds[1] / worlds[2])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data(), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
 def test_minimality_equals_the_worlds_one_by_one(sizes: list[int], data: st.DataObject, share: float) -> None:
     occurrences = data.draw(st.integers(0, sum(sizes)))

@@ -189,7 +189,7 @@ def test_suppressed_records_are_a_class_when_starred_and_none_when_dropped() -> 
     assert measure(data, found, k=2, suppressed="drop").avg == pytest.approx(5 / (2 * 2))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000))
 def test_measures_stay_in_their_range_and_grow_when_classes_merge(seed: int) -> None:
     """Merging never lowers a loss or a distinct count, nor raises the largest distance."""

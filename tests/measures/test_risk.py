@@ -53,7 +53,7 @@ def test_g38() -> None:
     assert "0.500" in found.sentence()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=9))
 def test_equal_to_the_naive_twin(classes: list[tuple[int, int]]) -> None:
     f, F = [size for size, _ in classes], [size + more for size, more in classes]

@@ -252,7 +252,6 @@ def long(examples: int) -> settings:
     return settings(
         max_examples=examples,
         stateful_step_count=100,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=(Phase.explicit, Phase.generate),

@@ -30,7 +30,7 @@ TYPES = {"whole": pl.Int64, "number": pl.Float64, "text": pl.String, "day": pl.D
 
 
 @given(st.lists(st.fixed_dictionaries({name: st.none() | values for name, values in KINDS.items()}), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_records_come_back_as_they_were(rows: list[dict[str, Any]]) -> None:
     frame = pl.DataFrame(rows, schema=TYPES)
     assert decode_rows(encode_rows(frame), type_names(frame)).equals(frame)
@@ -55,7 +55,7 @@ def test_settings_come_back_as_they_were() -> None:
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_codes_follow_the_values_that_are_learned(seeds: list[int], holes: bool) -> None:
     """However values arrive, a code always stands for the same value, and old codes go where `moves` says."""
     parts = []

@@ -182,7 +182,6 @@ def run(machine: type[Sequences], steps: int) -> None:
         # Hypothesis ends many sequences early.
         max_examples=max(1, round(1.6 * steps / STEPS)),
         stateful_step_count=STEPS,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
