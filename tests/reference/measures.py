@@ -172,6 +172,59 @@ def pitman_log_likelihood(f, theta, alpha):
     return total + sum(math.log(i - alpha) for size in f for i in range(1, size))
 
 
+def pitman(f, N):
+    """Unique persons of a population of N by the most likely θ and α, which are looked for on finer and finer grids."""
+    theta, alpha, wide, high = 30.0, 0.5, 30.0, 0.5
+    for _ in range(26):
+        grid = [(theta + wide * a / 4, alpha + high * b / 4) for a in range(-4, 5) for b in range(-4, 5)]
+        grid = [(t, a) for t, a in grid if 0 < a < 1 and t + a > 0]
+        theta, alpha = max(grid, key=lambda point: pitman_log_likelihood(f, *point))
+        wide, high = wide / 1.8, high / 1.8
+    gammas = (
+        math.lgamma(theta + alpha + N - 1)
+        + math.lgamma(theta + 1)
+        - math.lgamma(theta + alpha)
+        - math.lgamma(theta + N)
+    )
+    return N * math.exp(gammas)
+
+
+def slide_negative_binomial(f, fraction):
+    """Unique persons where a class has 1 + NB(α, β) of them: the (α, β) that give the expected classes of one and two."""
+    one, two, z = f.count(1), f.count(2), 1 - fraction
+    unseen = sum(z**size for size in f)
+    K = len(f) + one * unseen / sum(size * fraction * z ** (size - 1) for size in f)
+
+    def expected(alpha, beta):
+        """s_1 = K·π·G'(z) and s_2 = K·π²/2·G''(z) for G(z) = z·h(z) with h(z) = (β / (1 − (1 − β)z))^α."""
+        c = 1 - beta
+        h = (beta / (1 - c * z)) ** alpha
+        h1 = h * alpha * c / (1 - c * z)
+        h2 = h1 * (alpha + 1) * c / (1 - c * z)
+        return K * fraction * (h + z * h1), K * fraction**2 / 2 * (2 * h1 + z * h2)
+
+    def alpha_of(beta):
+        """s_2 / s_1 rises with α."""
+        low, high = 1e-9, 1e9
+        for _ in range(200):
+            middle = math.sqrt(low * high)
+            first, second = expected(middle, beta)
+            low, high = (middle, high) if second * one < two * first else (low, middle)
+        return low
+
+    betas = [i / 400 for i in range(1, 400)]
+    gaps = [expected(alpha_of(beta), beta)[0] - one for beta in betas]
+    place = next((i for i in range(398) if (gaps[i] > 0) != (gaps[i + 1] > 0)), None)
+    if place is None:
+        return None
+    low, high = betas[place], betas[place + 1]
+    for _ in range(60):
+        middle = (low + high) / 2
+        same = (expected(alpha_of(middle), middle)[0] - one > 0) == (gaps[place] > 0)
+        low, high = (middle, high) if same else (low, middle)
+    return K * low ** alpha_of(low)
+
+
 def separation(rows):
     """Share of distinct rows, and of pairs that differ."""
     pairs = list(combinations(rows, 2))
