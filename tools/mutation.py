@@ -1,13 +1,14 @@
 """`make mutation`: does some test notice when the code is wrong? Mistakes put into the code, one at a time, and counted.
 
-    python -m tools.mutation                        a seeded sample over all files of FILES, and every named mistake
+    python -m tools.mutation                        a seeded sample over all files of ROOMS, and every named mistake
     python -m tools.mutation --only recode --all    every mutant of one file
     python -m tools.mutation --only space --line 120
 
-`tools/mutation.toml` holds two lists. `[[mistake]]` are mistakes that somebody thought of, with the tests that should notice:
+`tools/mutation.toml` holds three lists. `[[mistake]]` are mistakes that somebody thought of, with the tests that should notice:
 each is tried, and each must be noticed. `[[equivalent]]` are mutants that change nothing anybody is promised, each with its
-reason: they do not count. An entry of either list that no longer fits the code, and an equivalent that a test noticed after all,
-is stale and fails.
+reason: they do not count. `[[survivor]]` are mutants that no test notices though something would change, each with the reason
+why it was left: they count as what they are. An entry of any list that no longer fits the code, and one of the last two that a
+test noticed after all, is stale and fails.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tools.mutants import Mutant, mutants_of, sampled
@@ -28,32 +29,44 @@ ROOT = Path(__file__).parents[1]
 LISTS = ROOT / "tools" / "mutation.toml"
 WANTED = 0.90
 
-# The files whose promises count, and the tests that hold them to their promises.
+# The files whose promises count, by room, and the tests that hold them to their promises.
 ROAD = ["tests/test_road.py", "tests/test_microdata.py", "tests/test_collapse.py"]
-POLICY = ["tests/test_policy.py", "tests/test_schema.py", "tests/models"]
-FILES: dict[str, list[str]] = {
-    "src/shoal/models/*.py": [*POLICY, "tests/test_verify.py", "src/shoal/models"],
-    "src/shoal/policy.py": [*POLICY, "src/shoal/policy.py"],
-    "src/shoal/recode.py": ["tests/test_recode.py"],
-    "src/shoal/states.py": ["tests/test_recode.py"],
-    "src/shoal/release.py": ["tests/test_release.py"],
-    "src/shoal/order.py": ["tests/test_release.py"],
-    "src/shoal/manifest.py": ["tests/test_release.py", "tests/test_manifest.py"],
-    "src/shoal/collisions.py": ["tests/test_collisions.py"],
-    "src/shoal/road.py": [*ROAD, "tests/measures/test_masked.py", "src/shoal/road.py"],
-    "src/shoal/verifier/*.py": ["tests/test_verify.py", "tests/measures/test_audit.py", "tests/test_road.py"],
-    "src/shoal/space.py": ["tests/test_space.py", "tests/test_recode.py"],
-    "src/shoal/schema.py": ["tests/test_schema.py", "tests/test_columns.py", "src/shoal/schema.py"],
-    "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
-    "src/shoal/algorithms/auto.py": ["tests/algorithms/test_auto.py"],
-    "src/shoal/measures/[al]*.py": ["tests/measures/test_attacks.py", "tests/measures/test_loss.py"],
-    "src/shoal/measures/[bc]*.py": ["tests/measures/test_bounds.py"],
-    "src/shoal/measures/m[a]*.py": ["tests/measures/test_masked.py"],
-    "src/shoal/measures/mi*.py": ["tests/measures/test_attacks.py"],
-    "src/shoal/measures/re*.py": ["tests/measures/test_masked.py", "tests/measures/test_attacks.py"],
-    "src/shoal/measures/ri*.py": ["tests/measures/test_risk.py"],
-    "src/shoal/measures/u*.py": ["tests/measures/test_utility.py"],
-    "src/shoal/evolve/releases/guards.py": ["tests/evolve/releases/test_guards.py"],
+MODELS = [
+    "tests/models/test_closeness_and_variance.py", "tests/models/test_model_contract.py", "tests/models/test_model_golden.py",
+    "tests/models/test_model_parameters.py", "tests/models/test_one_file.py", "tests/models/test_persons.py",
+    "tests/models/test_policies.py", "tests/models/test_shares.py", "tests/test_policy.py", "tests/test_schema.py",
+]  # fmt: skip
+VERIFIER = ["tests/test_verify.py", "tests/test_meaning.py", "tests/measures/test_audit.py", "tests/test_road.py"]
+ROOMS: dict[str, dict[str, list[str]]] = {
+    "models": {"src/shoal/models/*.py": [*MODELS, "tests/test_verify.py", "src/shoal/models"]},
+    "policy": {"src/shoal/policy.py": [*MODELS, "src/shoal/policy.py"]},
+    "recode": {"src/shoal/recode.py": ["tests/test_recode.py"], "src/shoal/states.py": ["tests/test_recode.py"]},
+    "release": {
+        "src/shoal/release.py": ["tests/test_release.py"],
+        "src/shoal/order.py": ["tests/test_release.py"],
+        "src/shoal/manifest.py": ["tests/test_release.py", "tests/test_manifest.py"],
+        "src/shoal/collisions.py": ["tests/test_collisions.py"],
+    },
+    "road": {
+        "src/shoal/road.py": [*ROAD, "tests/measures/test_masked.py", "src/shoal/road.py"],
+        "src/shoal/algorithms/auto.py": ["tests/algorithms/test_auto.py"],
+    },
+    "verifier": {"src/shoal/verifier/*.py": VERIFIER},
+    "space": {"src/shoal/space.py": ["tests/test_space.py", "tests/test_recode.py"]},
+    "schema": {
+        "src/shoal/schema.py": ["tests/test_schema.py", "tests/test_columns.py", "src/shoal/schema.py"],
+        "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
+    },
+    "measures": {
+        "src/shoal/measures/[al]*.py": ["tests/measures/test_attacks.py", "tests/measures/test_loss.py"],
+        "src/shoal/measures/[bc]*.py": ["tests/measures/test_bounds.py"],
+        "src/shoal/measures/m[a]*.py": ["tests/measures/test_masked.py"],
+        "src/shoal/measures/mi*.py": ["tests/measures/test_attacks.py"],
+        "src/shoal/measures/re*.py": ["tests/measures/test_masked.py", "tests/measures/test_attacks.py"],
+        "src/shoal/measures/ri*.py": ["tests/measures/test_risk.py"],
+        "src/shoal/measures/u*.py": ["tests/measures/test_utility.py"],
+    },
+    "guards": {"src/shoal/evolve/releases/guards.py": ["tests/evolve/releases/test_guards.py"]},
 }
 
 
@@ -78,16 +91,19 @@ def main(arguments: list[str] | None = None) -> int:
     """Try the mutants, print what became of them, and say whether it is enough."""
     given = _options(arguments)
     os.chdir(ROOT)
-    tests = _tests(given.only)
+    tests = _tests()
     every = [mutant for file in tests for mutant in mutants_of(file, Path(file).read_text(encoding="utf-8"))]
-    mistakes, equivalents = _lists(given.only)
-    stale = [f"{entry.file}: no mutant `{entry.now}` any more" for entry in equivalents if not _any(every, entry)]
+    mistakes, equivalents, left = _lists(given.only)
+    stale = [
+        f"{entry.file}: no mutant `{entry.now}` any more" for entry in equivalents + left if not _any(every, entry)
+    ]
     named, gone = _named(mistakes)
     stale += gone
+    # The part of a sample is drawn as the whole is: one file alone meets the mutants that it meets among all files.
+    drawn = every if given.all or given.line else sampled(every, given.sample, given.seed)
+    chosen = [mutant for mutant in drawn if _wanted(mutant.file, given.only)]
     if given.line:
-        chosen, named = [mutant for mutant in every if mutant.line == given.line], []
-    else:
-        chosen = every if given.all else sampled(every, given.sample, given.seed)
+        chosen, named = [mutant for mutant in chosen if mutant.line == given.line], []
     prepare()
     print(f"{len(chosen)} of {len(every)} mutants (seed {given.seed}) and {len(named)} named mistakes", flush=True)
     their_tests = [
@@ -95,8 +111,19 @@ def main(arguments: list[str] | None = None) -> int:
         *(tests[mutant.file] for mutant in chosen),
     ]
     mutants = [*(mutant for _, mutant in named), *chosen]
-    verdicts = run(mutants, their_tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents))
-    return _report(mutants[: len(named)], chosen, verdicts, equivalents, stale)
+    verdicts, failures = run(
+        mutants, their_tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents)
+    )
+    fine = _report(list(zip(chosen, verdicts[len(named) :], strict=True)), equivalents, left, stale)
+    unnoticed = [mutant for (_, mutant), found in zip(named, verdicts, strict=False) if found in (SURVIVED, UNREACHED)]
+    print(f"\nNamed mistakes noticed: {len(named) - len(unnoticed)} of {len(named)}")
+    for mutant in unnoticed:
+        print(f"  {mutant.file}:{mutant.line} {mutant.was}\n  + {mutant.now}")
+    for text in stale:
+        print(f"Stale: {text}")
+    for text in failures:
+        print(f"Fails without any mutant, and was left aside: {text}")
+    return 0 if fine and not stale and not unnoticed and not failures else 1
 
 
 def _tell(mutant: Mutant, verdict: str, equivalents: list[Entry]) -> None:
@@ -122,25 +149,26 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _tests(only: list[str]) -> dict[str, list[str]]:
+def _tests() -> dict[str, list[str]]:
     """The test files of each file that is mutated."""
     found: dict[str, list[str]] = {}
-    for pattern, tests in FILES.items():
-        for path in sorted(Path().glob(pattern)):
-            if not only or any(text in str(path) for text in only):
-                found[str(path)] = [test for test in tests if Path(test).exists()]
-    if not found:
-        raise SystemExit(f"No mutated file has {' or '.join(only)} in its path.")
+    for patterns in ROOMS.values():
+        for pattern, tests in patterns.items():
+            found |= {str(path): tests for path in sorted(Path().glob(pattern))}
     return found
 
 
-def _lists(only: list[str]) -> tuple[list[Entry], list[Entry]]:
+def _wanted(file: str, only: list[str]) -> bool:
+    return not only or any(text in file for text in only)
+
+
+def _lists(only: list[str]) -> tuple[list[Entry], list[Entry], list[Entry]]:
     raw: dict[str, Any] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
-    mistakes, equivalents = (
-        [Entry(**entry) for entry in raw.get(key, []) if not only or any(text in entry["file"] for text in only)]
-        for key in ("mistake", "equivalent")
+    mistakes, equivalents, left = (
+        [Entry(**entry) for entry in raw.get(key, []) if _wanted(entry["file"], only)]
+        for key in ("mistake", "equivalent", "survivor")
     )
-    return mistakes, equivalents
+    return mistakes, equivalents, left
 
 
 def _any(mutants: list[Mutant], entry: Entry) -> bool:
@@ -163,42 +191,43 @@ def _named(mistakes: list[Entry]) -> tuple[list[tuple[Entry, Mutant]], list[str]
     return named, gone
 
 
-def _report(
-    named: list[Mutant], chosen: list[Mutant], verdicts: list[str], equivalents: list[Entry], stale: list[str]
-) -> int:
-    kinds: dict[str, Counter[str]] = {}
-    lines: list[str] = []
-    for mutant, verdict in zip(chosen, verdicts[len(named) :], strict=True):
-        entry = next((entry for entry in equivalents if entry.fits(mutant)), None)
+def _report(tried: list[tuple[Mutant, str]], equivalents: list[Entry], left: list[Entry], stale: list[str]) -> bool:
+    """Print the score of each room and what was not noticed; whether the score is high enough."""
+    rooms: dict[str, Counter[str]] = {}
+    lines: dict[str, list[str]] = {"equivalent": [], "survived": []}
+    for mutant, verdict in tried:
+        entry, known = (next((e for e in some if e.fits(mutant)), None) for some in (equivalents, left))
         noticed = verdict in (KILLED, TIMEOUT)
-        if entry is not None and noticed:
+        if noticed and (entry or known):
             stale.append(f"{mutant.file}:{mutant.line}: a test notices `{mutant.now}`")
         kind = "killed" if noticed else "equivalent" if entry is not None else "survived"
-        kinds.setdefault(mutant.file, Counter())[kind] += 1
-        if kind == "survived":
-            why = "  (no test comes here)" if verdict == UNREACHED else ""
-            lines.append(f"{mutant.file}:{mutant.line} {mutant.where}{why}\n  - {mutant.was}\n  + {mutant.now}")
-    print("\n\nfile                                       mutants  killed  equivalent  survived   score")
-    for name, counted in sorted(kinds.items()):
-        print(_row(name, counted))
-    total = sum(kinds.values(), Counter())
+        rooms.setdefault(room_of(mutant.file), Counter())[kind] += 1
+        if not noticed:
+            why = entry or known
+            reason = why.reason if why else "no test comes here" if verdict == UNREACHED else "no reason known"
+            place = f"{mutant.file}:{mutant.line} {mutant.where}: {reason}"
+            lines[kind].append(f"{place}\n  - {mutant.was}\n  + {mutant.now}")
+    for title, kind in (("Equivalent", "equivalent"), ("Survivors", "survived")):
+        if lines[kind]:
+            print(f"\n\n{title}\n" + "\n".join(lines[kind]))
+    print("\n\nroom       mutants  killed  equivalent  survived   score")
+    for name in ROOMS:
+        if name in rooms:
+            print(_row(name, rooms[name]))
+    total = sum(rooms.values(), Counter())
     print(_row("all", total))
-    if lines:
-        print("\nSurvivors\n" + "\n".join(lines))
-    unnoticed = [mutant for mutant, verdict in zip(named, verdicts, strict=False) if verdict in (SURVIVED, UNREACHED)]
-    print(f"\nNamed mistakes noticed: {len(named) - len(unnoticed)} of {len(named)}")
-    for mutant in unnoticed:
-        print(f"  {mutant.file}:{mutant.line} {mutant.was}\n  + {mutant.now}")
-    for text in stale:
-        print(f"Stale: {text}")
-    enough = not chosen or _score(total) >= WANTED
     print(f"\nScore {_score(total):.1%} of {total['killed'] + total['survived']} mutants that are not equivalent")
-    return 0 if enough and not stale and not unnoticed else 1
+    return not tried or _score(total) >= WANTED
+
+
+def room_of(file: str) -> str:
+    """The room that a mutated file is in."""
+    return next(room for room, patterns in ROOMS.items() if any(PurePath(file).match(pattern) for pattern in patterns))
 
 
 def _row(name: str, counted: Counter[str]) -> str:
     killed, equivalent, survived = counted["killed"], counted["equivalent"], counted["survived"]
-    return f"{name:<42} {counted.total():>7} {killed:>7} {equivalent:>11} {survived:>9} {_score(counted):>7.1%}"
+    return f"{name:<10} {counted.total():>7} {killed:>7} {equivalent:>11} {survived:>9} {_score(counted):>7.1%}"
 
 
 def _score(counted: Counter[str]) -> float:

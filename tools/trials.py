@@ -63,7 +63,7 @@ class Reach:
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     before: set[tuple[str, int]] = field(default_factory=set)  # reached before any test begins
-    failures: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)  # what the failing ones say
 
 
 def prepare() -> None:
@@ -88,8 +88,11 @@ def prepare() -> None:
 
 def run(
     mutants: Sequence[Mutant], tests: Sequence[Sequence[str]], jobs: int, tell: Callable[[Mutant, str], None]
-) -> list[str]:
-    """A verdict for each mutant, told as soon as it is there; `tests` names the tests of each: files, folders or single ones."""
+) -> tuple[list[str], list[str]]:
+    """A verdict for each mutant, told as soon as it is there; `tests` names the tests of each: files, folders or single ones.
+
+    Also the tests that fail without any mutant, with what they say: they notice nothing, so they are left aside.
+    """
     said = tempfile.TemporaryFile()  # noqa: SIM115 (what pytest says, in case that it does not get far)
     reading, writing = os.pipe()
     child = os.fork()
@@ -114,15 +117,13 @@ def run(
     if reach is None:
         said.seek(0)
         raise SystemExit("The tests could not be collected:\n" + said.read().decode())
-    if reach.failures:
-        raise SystemExit("Tests fail without any mutant:\n" + "\n".join(reach.failures))
     unsure = [i for i, verdict in enumerate(verdicts) if verdict not in (KILLED, TIMEOUT)]
     again = [i for i in unsure if verdicts[i] == MISFIT or _early(mutants[i], reach)]
     trials = {i: _fresh(mutants[i], tests[i], reach) for i in again}
     for index, verdict in _all(trials, jobs):
         verdicts[index] = verdict
         tell(mutants[index], verdict)
-    return verdicts
+    return verdicts, [f"{test}\n{text}" for test, text in reach.failures.items()]
 
 
 def _early(mutant: Mutant, reach: Reach) -> bool:
@@ -224,7 +225,7 @@ class _Collected:
     def __init__(self, mutants: Sequence[Mutant], tests: Sequence[Sequence[str]], jobs: int, pipe: Any) -> None:
         self.mutants, self.tests, self.jobs, self.pipe = mutants, tests, jobs, pipe
         self.files = sorted({mutant.file for mutant in mutants})
-        self.failures: list[str] = []
+        self.failures: dict[str, str] = {}
         self.tracer = _Tracer({str(Path(file).resolve()): file for file in self.files})
 
     def run(self) -> None:
@@ -240,7 +241,7 @@ class _Collected:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failures.append(f"{report.nodeid}\n{report.longreprtext}")
+            self.failures[report.nodeid] = report.longreprtext
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -250,11 +251,11 @@ class _Collected:
         reach = self.reach(session.items)
         reach.before = before
         self.say(-1, reach)
-        if not reach.failures:
-            functions = _functions({str(Path(file).resolve()) for file in self.files})
-            trials = {i: self.trial(i, session.items, reach, functions) for i in range(len(self.mutants))}
-            for index, verdict in _all({i: trial for i, trial in trials.items() if trial is not None}, self.jobs):
-                self.say(index, verdict)
+        functions = _functions({str(Path(file).resolve()) for file in self.files})
+        sound = [item for item in session.items if item.nodeid not in reach.failures]
+        trials = {i: self.trial(i, sound, reach, functions) for i in range(len(self.mutants))}
+        for index, verdict in _all({i: trial for i, trial in trials.items() if trial is not None}, self.jobs):
+            self.say(index, verdict)
         return True
 
     def reach(self, items: list[pytest.Item]) -> Reach:
@@ -332,7 +333,7 @@ class _Tracer:
 
     def stop(self) -> set[tuple[str, int]]:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         return self.found
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -386,7 +387,8 @@ def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
             items.sort(key=lambda item: reach.seconds.get(item.nodeid, 0.0))
 
     def work() -> bool:
-        return pytest.main([*PYTEST, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
+        aside = [f"--deselect={test}" for test in reach.failures]
+        return pytest.main([*PYTEST, *aside, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
 
     return Trial(work, _limit(reach, [test for test in reach.seconds if test.startswith(tuple(tests))]))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tools.mutants import mutants_of, sampled
-from tools.mutation import Entry
+from tools.mutation import ROOMS, Entry, room_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,6 +90,14 @@ def test_an_entry_fits_its_mutant_alone() -> None:
     assert not Entry("demo.py", first.was, first.now, "another function", where="g").fits(first)
 
 
+def test_every_file_that_is_mutated_is_in_one_room_and_has_tests() -> None:
+    for room, patterns in ROOMS.items():
+        for pattern, tests in patterns.items():
+            files = sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
+            assert files and {room_of(str(file)) for file in files} == {room}
+            assert tests and all((ROOT / test).exists() for test in tests)
+
+
 SMALL = """
 LIMIT = 3
 
@@ -118,6 +126,9 @@ def test_below():
 
 def test_count():
     assert small.count(3) == 0
+
+def test_that_always_fails():
+    assert small.forgotten(1) == 3
 """
 
 
@@ -135,12 +146,17 @@ from tools.mutants import mutants_of
 trials.GRACE, trials.SLOW_IMPORTS = 1.0, ()
 trials.prepare()
 found = mutants_of("src/small.py", Path("src/small.py").read_text())
-for mutant, verdict in zip(found, trials.run(found, [["test_small.py", "src/small.py"]] * len(found), 2, lambda *_: None), strict=True):
+verdicts, failures = trials.run(found, [["test_small.py", "src/small.py"]] * len(found), 2, lambda *_: None)
+for mutant, verdict in zip(found, verdicts, strict=True):
     print(verdict, mutant.now, sep="|")
+print(len(failures), failures[0].splitlines()[0], sep="|")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    verdicts = {now: verdict for verdict, now in (line.split("|") for line in done.stdout.splitlines())}
+    *lines, last = done.stdout.splitlines()
+    # A test that fails anyway notices nothing, and is told.
+    assert last == "1|test_small.py::test_that_always_fails"
+    verdicts = {now: verdict for verdict, now in (line.split("|") for line in lines)}
     # Equal numbers: either is the larger one.
     assert verdicts.pop("return a if (a >= b) else b") == "survived"
     assert verdicts.pop("return (a - 1)") == verdicts.pop("return a + 2") == "unreached"

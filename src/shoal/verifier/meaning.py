@@ -22,7 +22,8 @@ from shoal.spelling import trimmed
 
 ANYTHING = "*"
 STRANGE = object()
-NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+# A comma is part of a number only before digits: `[-34, -20]` are two.
+NUMBER = r"[+-]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 DAY = r"\d{4}(?:-\d{2}(?:-\d{2})?|-Q[1-4]|0?s)?"
 BETWEEN = r"\s*(?:,|;|\.\.|:|to|–|—|-)\s*"
 
