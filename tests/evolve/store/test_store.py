@@ -279,8 +279,12 @@ def test_a_database_that_is_no_store(file: str, tmp_path: Path) -> None:
 
 def test_an_older_layout_is_upgraded_and_a_newer_one_refused(url: str) -> None:
     store = make(url)
-    with store._database.writing() as connection:  # layout 1 had no feeds
-        connection.execute(sa.text("DROP TABLE shoal_feeds"))
+    with store._database.writing() as connection:  # layout 1 had no feeds, and layout 2 no persons
+        for table in ("shoal_feeds", "shoal_left"):
+            connection.execute(sa.text(f"DROP TABLE {table}"))
+        for table in ("shoal_records", "shoal_journal"):
+            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN person"))
+        connection.execute(sa.text("DELETE FROM shoal_meta WHERE name = 'secret'"))
         connection.execute(sa.text("UPDATE shoal_meta SET value = '1' WHERE name = 'layout'"))
     opened = shoal.Store.open(url)
     assert opened.mark("somewhere") is None

@@ -1,32 +1,50 @@
 """Batching: records that were published together stay together, whatever happens to single ones of them.
 
 A *cohort* is a set of records that enter the releases together and leave them together. Every published class is a
-cohort, or several whole ones. So all releases together are a function of one table, that of all cohorts there ever were
-with their sensitive values, and this table satisfies the policy class by class. Comparing releases, in whatever way and
-however many, therefore tells an intruder no more than that table would, even one who knows everybody's
-quasi-identifiers and who is in which release.
+cohort, or several whole ones.
 
 - New records wait until they can be classes of their own, made of nobody but new records.
 - Records that were deleted stay published until the whole class goes, or until those that go and those that stay both
   satisfy the policy: then the cohort becomes two.
+- Records that are back are who they were. While their class is still published they are simply in it again. Once it has
+  left, they wait until the whole cohort is back as it was, or until those that are back and those that are not both satisfy
+  the policy. One that is back with other sensitive values, all of them, is new.
 - A change of quasi-identifiers alone is shown at once: the cohort and its sensitive values remain as they are.
-- A record that left and is back waits until its whole class is.
 - A change of a sensitive value (or of a column published as it is, by which a row could be recognized) waits until
   the changed records can be a cohort of their own, or until all others of the class are gone.
 
+Why this is safe, returns included. Call a person with unchanged sensitive values a life (`evolve/releases/lives.py`), and lives
+with the same class in every release, and out of the same ones, a cell. By induction over the releases every cell satisfies
+the policy:
+
+1. In the first release the cells are its classes.
+2. In a later one every published class is made of whole cells, or of parts of cells; and a cell is cut only into what
+   is published in one class now and the rest, wherever the rest is (in another class, or in none), and only if both satisfy
+   the policy. It makes no difference whether the cell was published last time or left years ago: a cell that is back is
+   either whole or cut in this way. So every cell after the release, being a cell before it or such a part, satisfies the
+   policy.
+3. A life that was never published before is in a class of such lives only, which is a new cell and satisfies the policy.
+
+How often each value occurs in each published class is a sum over its cells. So all releases together are a function of one
+table, that of all cells with their sensitive values, and this table satisfies the policy class by class. Comparing
+releases, in whatever way and however many, therefore tells an intruder no more than that table would, even one who knows
+everybody's quasi-identifiers and who is in which release.
+
 It is not enough that each change of a class satisfies the policy: five join a class, and next week four of them and one
-other leave it. Each is a good change set, and the two together give the fifth away.
+other leave it. Each is a good change set, and the two together give the fifth away. Nor that a class which is back is good:
+with three strangers, somebody who left in a class of four has only the values that both classes have in common.
 
 What remains. A class that disappears tells that all its records left or changed, and a record that turns up in another class
 that its sensitive value was corrected, though neither from what nor to what. Who knows this rule and who is waiting learns
-from a long wait that the waiting records do not yet satisfy the policy, for example that they are alike. A record that
-left and is inserted again has a new number and counts as another person. And a class that has been good for one table may
-be far from a later one (t-closeness): it is then shown as one class with others, but what was published stays published.
+from a long wait that the waiting records do not yet satisfy the policy, for example that they are alike. Who is back alone
+may wait for good. And a class that has been good for one table may be far from a later one (t-closeness): it is then shown as
+one class with others, but what was published stays published.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -37,6 +55,7 @@ from numpy.typing import NDArray
 from shoal import exact
 from shoal.errors import InfeasibleError
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned, changed
+from shoal.evolve.releases.lives import Cells, Lives, lives_of
 from shoal.microdata import Microdata
 from shoal.policy import Policy, Rules
 from shoal.schema import Schema
@@ -49,19 +68,31 @@ Rows = NDArray[np.int64]
 class _Pending:
     """What the rows shown before want: to leave, or to change what must not change alone.
 
-    Rows are places in the table of all versions: first those shown before, then those of the present table.
+    Rows are places in the table of all versions: first those shown before, then those of the present table, then those of
+    cohorts that are partly back.
     """
 
     data: Microdata
     rules: Rules
     records: Numbers
+    cells: Numbers
+    """The cell of each row shown before."""
     gone: NDArray[np.bool_]
     altered: NDArray[np.bool_]
     other_person: NDArray[np.bool_]
-    """Of the altered rows, those with another sensitive value: their old class says nothing about the new one."""
+    """Of the altered rows, those with other sensitive values: their old class says nothing about the new one."""
     version: Rows
     """The row to show in place of one that stays: the present one, which may have other quasi-identifiers."""
     latest: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Back:
+    """Records that are back: rows of the present table by cohort, with the values of those of the cohort that are not."""
+
+    waiting: Rows
+    """All rows of records that are back with a value they had; they are not new."""
+    parts: list[tuple[Rows, pl.DataFrame]]
 
 
 def batching(
@@ -74,10 +105,14 @@ def batching(
     seed: int,
     progress: Callable[[float], None] | None,
     next_class: int,
-    back: Shown,
+    earlier: Sequence[Shown],
 ) -> Plan:
     """The next release of whole cohorts; what cannot be shown yet waits."""
-    pending = _pending(now, before, schema, policy)
+    past = [*earlier, before]
+    *were, are = lives_of([*past, now], schema)
+    cells = Cells(past, were)
+    back = _back(now, schema, before, cells, are)
+    pending = _pending(now, before, schema, policy, cells, (were[-1], are), back)
     kept: dict[int, Rows] = {}
     pool: list[Rows] = []
     for number, rows in _classes(before.classes):
@@ -89,12 +124,11 @@ def batching(
             kept[next_class] = part
             next_class += 1
         pool.append(free)
-    arrived = len(before.records) + np.flatnonzero(~np.isin(now.records, before.records))
-    known, whole = _back(now, schema, back, len(before.records))
-    for rows in whole:
+    for rows in _whole_again(pending, back, len(before.records), now.frame.height):
         kept[next_class] = rows
         next_class += 1
-    waiting = np.concatenate([np.setdiff1d(arrived, known), *pool]).astype(np.int64)
+    arrived = len(before.records) + np.flatnonzero(~np.isin(now.records, before.records))
+    waiting = np.concatenate([np.setdiff1d(arrived, len(before.records) + back.waiting), *pool]).astype(np.int64)
     waiting.sort()
     new = _new_classes(pending.data, policy, waiting, objective=objective, seed=seed, progress=progress)
     if not pending.rules.superset_closed:
@@ -107,19 +141,31 @@ def batching(
     return _plan(pending, kept, arrived)
 
 
-def _pending(now: Table, before: Shown, schema: Schema, policy: Policy) -> _Pending:
+def _pending(
+    now: Table,
+    before: Shown,
+    schema: Schema,
+    policy: Policy,
+    cells: Cells,
+    lives: tuple[Lives, Lives],
+    back: _Back,
+) -> _Pending:
     old, place = aligned(before, now)
     count = len(before.records)
-    data = Microdata.from_frame(pl.concat([old, now.frame]), schema.of_versions())
+    frames = [old, now.frame, *(absent for _, absent in back.parts)]
+    data = Microdata.from_frame(pl.concat(frames), schema.of_versions())
     there = place >= 0
     latest = np.where(there, count + place, np.arange(count))
     altered, another = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     pair = old.filter(there), now.frame[place[there]]
-    another[there] = changed(*pair, schema.named("sensitive"))
-    altered[there] = another[there] | changed(*pair, schema.named("other"))
+    were, are = lives
+    if were.shape[1]:
+        another[there] = (were[there] != are[place[there]]).all(axis=1)
+    altered[there] = another[there] | changed(*pair, schema.named("sensitive") + schema.named("other"))
     records = np.concatenate([before.records, now.records])
     version = np.where(altered, np.arange(count), latest)
-    return _Pending(data, data.rules(policy), records, ~there, altered, another, version, latest)
+    own = cells.cell_of[cells.units[-1]]
+    return _Pending(data, data.rules(policy), records, own, ~there, altered, another, version, latest)
 
 
 def _classes(labels: Numbers) -> list[tuple[int, Rows]]:
@@ -146,7 +192,7 @@ def _settle(pending: _Pending, rows: Rows) -> tuple[Rows, list[Rows], Rows]:
     for leaving in choices:
         rest = rows[~np.logical_or.reduce(leaving)]
         parts = [part for part in (*(rows[kind] for kind in leaving), rest) if len(part)]
-        if len(parts) > 1 and not (pending.rules.superset_closed and all(map(pending.rules.ok, parts))):
+        if len(parts) > 1 and not (pending.rules.superset_closed and _all_good(pending, parts)):
             continue
         new = [pending.latest[rows[kind]] for kind in leaving if kind is not gone]
         if all(map(pending.rules.ok, new)):
@@ -154,17 +200,53 @@ def _settle(pending: _Pending, rows: Rows) -> tuple[Rows, list[Rows], Rows]:
     return pending.version[rows], [], nobody
 
 
-def _back(now: Table, schema: Schema, back: Shown, offset: int) -> tuple[Rows, list[Rows]]:
-    """Rows of records that are back with the value they had, and the classes of them that are back as they were."""
-    old, place = aligned(back, now)
-    there = place >= 0
-    pair = old.filter(there), now.frame[place[there]]
-    same = there.copy()
-    same[there] = ~changed(*pair, schema.named("sensitive"))
-    equal = same.copy()
-    equal[there] &= ~changed(*pair, schema.named("other"))
-    whole = [offset + place[rows] for _, rows in _classes(back.classes) if equal[rows].all()]
-    return offset + place[same], whole
+def _all_good(pending: _Pending, parts: list[Rows]) -> bool:
+    """Whether all parts of a class satisfy the policy, and in each of them what it has of every cell."""
+    pieces = [rows for part in parts for _, places in _classes(pending.cells[part]) for rows in (part[places],)]
+    return all(map(pending.rules.ok, pieces))
+
+
+def _back(now: Table, schema: Schema, before: Shown, cells: Cells, lives: Lives) -> _Back:
+    """Who is back, by cohort. A cohort of which somebody has other values now, or of which not all is known, waits."""
+    last = cells.latest(now.records)
+    back = np.flatnonzero((last >= 0) & ~np.isin(now.records, before.records))
+    if not len(back):
+        return _Back(back, [])
+    same, other = _compared(cells, last[back], lives[back])
+    names = schema.named("sensitive") + schema.named("other")
+    parts = []
+    for cell, places in _classes(cells.cell_of[last[back[same]]]):
+        rows = back[same][places]
+        published, here = cells.rows(cell, names), Counter(now.frame[rows].select(names).rows())
+        if published is None or here - published:
+            continue
+        absent = list((published - here).elements())
+        like = now.frame[np.repeat(rows[:1], len(absent))]
+        values = pl.DataFrame(absent, schema={name: now.frame.schema[name] for name in names}, orient="row")
+        parts.append((rows, like.with_columns(values[name] for name in names)))
+    return _Back(back[~other], parts)
+
+
+def _compared(cells: Cells, last: Numbers, lives: Lives) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of persons that are back, by the lives they were last published with: the same ones, and those that are new throughout."""
+    was = cells.lives[last]
+    if not was.shape[1]:
+        return np.ones(len(last), dtype=bool), np.zeros(len(last), dtype=bool)
+    return (was == lives).all(axis=1), (was != lives).all(axis=1)
+
+
+def _whole_again(pending: _Pending, back: _Back, before: int, now: int) -> list[Rows]:
+    """The cohorts that are back, and parts of others that satisfy the policy and leave a rest that does."""
+    found = []
+    begin = before + now
+    for rows, absent in back.parts:
+        rest = np.arange(begin, begin + absent.height)
+        begin += absent.height
+        if not len(rest) or (
+            pending.rules.superset_closed and pending.rules.ok(before + rows) and pending.rules.ok(rest)
+        ):
+            found.append(before + rows)
+    return found
 
 
 def _new_classes(

@@ -31,11 +31,16 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What a store holds: the numbers of its records, ascending, their values in the same order, and their classes."""
+    """What a store holds: the numbers of its persons, ascending, their values in the same order, and their classes.
+
+    A person keeps the number for good: who leaves and comes back has it again.
+    """
 
     records: Numbers
     frame: pl.DataFrame
     labels: Numbers
+    lives: Mapping[str, Numbers] | None = None
+    """As for `Shown`, going on from it: another number than the last published one for another value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +48,15 @@ class Shown:
     """What a release publishes, before masking, one line a row.
 
     Negative records are counterfeits. The values are those that the release shows: of a record whose update waits the old
-    ones, and a record whose deletion waits is still there.
+    ones, and a record whose deletion waits is still there. With `lives` (`evolve/releases/lives.py`) it need not be known
+    which row of a class is whose; without, `frame` has each record's own values, and lives are read off these.
     """
 
     records: Numbers
     classes: Numbers
     frame: pl.DataFrame
+    lives: Mapping[str, Numbers] | None = None
+    """By sensitive attribute, which of the record's lives each row is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +87,8 @@ def plan_release(
 ) -> Plan:
     """What to publish next under a guard; `before` is what the last release showed, None for the first one.
 
-    `earlier` are the releases before that one, oldest first: a record that was in them, left and is back (its deletion was
-    undone) is still the same person to who has them, and is published as it was or not at all.
+    `earlier` are the releases before that one, oldest first: a record that was in them, left and is back is still the same
+    person to who has them.
     `m` is for m-invariance (the policy's smallest class by default), and `hold_back` makes its surplus newcomers wait
     instead of adding counterfeits for them. New classes get numbers from `next_class` and from those in use upwards.
     """
@@ -119,7 +127,7 @@ def plan_release(
         seed=seed,
         progress=progress,
         next_class=next_class,
-        back=returned(now, before, earlier),
+        earlier=earlier,
     )
 
 
@@ -136,7 +144,10 @@ def columns_of(frame: pl.DataFrame, schema: Schema) -> Schema:
 
 
 def returned(now: Table, before: Shown | None, earlier: Sequence[Shown]) -> Shown:
-    """The classes that records which are back were last published in, whole; classes are numbered anew."""
+    """The classes that records which are back were last published in, whole; classes are numbered anew.
+
+    Which row of such a class is whose may not be known any more.
+    """
     missing = np.setdiff1d(now.records, before.records if before is not None else now.records)
     parts: list[Shown] = []
     count = 0

@@ -33,6 +33,7 @@ from shoal import exact
 from shoal.errors import InputError, VerificationError
 from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce
 from shoal.evolve.releases.guards import Plan, Shown, columns_of
+from shoal.evolve.releases.lives import apart, lives_of
 from shoal.microdata import Microdata, encode_sensitive
 from shoal.models import Rule
 from shoal.models.base import Promise
@@ -160,9 +161,11 @@ class _Histories:
         columns = [encode_sensitive(frame, name, schema) for name in schema.named("sensitive")]
         self.columns = {column.name: column for column in labelled(columns, policy, frame)}
         self.texts = {name: frame[name].cast(pl.String) for name in self.columns}
+        self.lives = lives_of(shown, schema)
+        self.ends = np.cumsum([len(part.records) for part in shown])
 
     def publications(self, attribute: str) -> tuple[list[Publication], list[str], Ints]:
-        """The releases with a number for each person and value, the values' labels, and the record of each person.
+        """The releases with a number for each life, the values' labels, and the record of each life.
 
         A counterfeit is another one in every release.
         """
@@ -171,22 +174,13 @@ class _Histories:
         for row in np.unique(column.codes, return_index=True)[1].tolist():
             if column.codes[row] >= 0:
                 labels[column.codes[row] + 1] = text[row]  # as it was published
-        latest: dict[int, tuple[int, int]] = {}
-        records: list[int] = []
-        result, begin = [], 0
-        for shown in self.shown:
-            codes = column.codes[begin : begin + len(shown.records)].astype(np.int64) + 1
-            begin += len(codes)
-            persons = []
-            for record, code in zip(shown.records.tolist(), codes.tolist(), strict=True):
-                known = latest.get(record) if record >= 0 else None
-                if known is None or known[1] != code:
-                    known = len(records), code
-                    records.append(record)
-                    latest[record] = known
-                persons.append(known[0])
-            result.append(Publication(np.array(persons, dtype=np.int64), shown.classes, codes))
-        return result, labels, np.array(records, dtype=np.int64)
+        which = self.schema.named("sensitive").index(attribute)
+        codes = np.split(column.codes.astype(np.int64) + 1, self.ends[:-1])
+        own = [np.stack([apart(t, one.records), self.lives[t][:, which]]) for t, one in enumerate(self.shown)]
+        units, place = np.unique(np.concatenate(own, axis=1), axis=1, return_inverse=True)
+        persons = np.split(place.ravel(), self.ends[:-1])
+        found = [Publication(*three) for three in zip(persons, [one.classes for one in self.shown], codes, strict=True)]
+        return found, labels, np.maximum(units[0], -1)
 
     def rules(self, attribute: str) -> list[Rule]:
         """What the policy asks of an attribute, as the newest release has it."""

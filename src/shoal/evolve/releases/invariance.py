@@ -19,6 +19,17 @@ goes to a signature without any of them. Which one must not depend on the value 
 tell it: the other values are cut into blocks of m, in alphabetical order, and the record gets its value's block. With
 fewer than m other values there is none, and the old value stays on show.
 
+Who left and is back goes on with the signature of the class they were last published in; outside of it they get a block
+like everybody else, or wait where there is none.
+
+Why this is safe, returns included. Take a person with a signature for as long as it lasts, published all the time or not,
+and a bucket: everybody with one signature S, in all releases, and the counterfeits among them. In every release the bucket
+is cut into classes, each of which has every value of S exactly once. Exchange the values of S among each other by any
+permutation, for the whole bucket and in all releases at once: every class still has every value once, so everything that
+was published is as it was. Corrected values that were within S still differ from what they were, and those that left S are
+in another bucket that has none of its values. So for every person each value of S is equally likely, by whatever
+comparison of releases: the argument speaks of all releases at once and not of successive ones, and a gap changes nothing.
+
 What remains: the promise is about sensitive values. Membership and identity are not hidden, a class may have fewer
 than m real persons, and columns that are published as they are would let rows be followed, so there must be none.
 """
@@ -117,6 +128,8 @@ def invariance(
         raise InfeasibleError("The table has no records, so there is nothing to publish.")
     data = Microdata.from_frame(now.frame, schema)
     m = _checked_m(m, data, policy)
+    last = len(before.records) if before is not None else 0
+    back, unlike = _distinct(back, attribute)
     before = _both(before, back, now) if before is not None else None
     old, place = aligned(before, now) if before is not None else (now.frame.clear(), np.zeros(0, dtype=np.int64))
     labels, codes = _encode(now.frame[attribute], old[attribute])
@@ -131,9 +144,12 @@ def invariance(
             "with the guard it was made with, or make a new store for m-invariance."
         )
     signatures = [past[c] for c in before.classes.tolist()] if before is not None else []
-    buckets, stock = divide(work, place, signatures, codes[now.frame.height :].tolist())
+    buckets, stock, held = divide(work, place, signatures, codes[now.frame.height :].tolist(), last)
+    held += _taken_out(stock, np.flatnonzero(np.isin(now.records, unlike)).tolist())
     balance(work, buckets, stock)
-    waiting = assign(work, buckets, stock, first=before is None, hold_back=hold_back, names=labels, attribute=attribute)
+    waiting = held + assign(
+        work, buckets, stock, first=before is None, hold_back=hold_back, names=labels, attribute=attribute
+    )
     classes = [part for key in sorted(buckets) for part in split(work, buckets[key])]
     # A class of nothing but counterfeits has every value of its signature once, so nothing is lost without it.
     classes = [part for part in classes if max(part) >= 0]
@@ -151,21 +167,49 @@ def _both(before: Shown, back: Shown, now: Table) -> Shown:
     )
 
 
-def divide(
-    work: _Work, place: Numbers, signatures: list[Signature], shown: list[int]
-) -> tuple[dict[Signature, Bucket], Bucket]:
-    """Records that were published before, by signature, and the new ones by value.
+def _distinct(back: Shown, attribute: str) -> tuple[Shown, Numbers]:
+    """The classes of records that are back in which no value is there twice, and the records of the others.
 
-    `place` is where each row of the last release is now, or -1; `shown` is the value that it had.
+    Such a class was made under another guard, and its records wait.
+    """
+    frame = back.frame.select(attribute).with_columns(pl.Series("__class", back.classes))
+    twice = frame.is_duplicated().to_numpy()
+    bad = np.isin(back.classes, back.classes[twice])
+    unlike = back.records[bad & (back.records >= 0)]
+    return Shown(back.records[~bad], back.classes[~bad], back.frame.filter(pl.Series(~bad))), unlike
+
+
+def _taken_out(stock: Bucket, rows: RowList) -> RowList:
+    """Take these rows from the stock."""
+    some = set(rows)
+    for value in list(stock):
+        stock[value] = [row for row in stock[value] if row not in some]
+        if not stock[value]:
+            del stock[value]
+    return rows
+
+
+def divide(
+    work: _Work, place: Numbers, signatures: list[Signature], shown: list[int], last: int
+) -> tuple[dict[Signature, Bucket], Bucket, RowList]:
+    """Records that were published before, by signature, the new ones by value, and those that are back and have to wait.
+
+    `place` is where each row that was published is now, or -1: first the `last` ones of the last release, and `shown` is the
+    value that each of these had; then those of records that are back.
     """
     buckets: dict[Signature, Bucket] = {}
+    held: RowList = []
     seen = np.zeros(len(work.values), dtype=bool)
-    for row, signature, old in sorted(zip(place.tolist(), signatures, shown, strict=True)):
+    away = np.arange(len(place)) >= last
+    for row, signature, old, back in sorted(zip(place.tolist(), signatures, shown, away.tolist(), strict=True)):
         if row < 0:
             continue
         seen[row] = True
         if work.values[row] not in signature:
             other = _block(work, signature, int(work.values[row]))
+            if other is None and back:
+                held.append(row)
+                continue
             if other is None:
                 work.values[row], work.stale = old, work.stale + 1
             else:
@@ -176,7 +220,7 @@ def divide(
     stock: Bucket = {}
     for row in np.flatnonzero(~seen).tolist():
         stock.setdefault(int(work.values[row]), []).append(row)
-    return buckets, stock
+    return buckets, stock, held
 
 
 def _block(work: _Work, signature: Signature, value: int) -> Signature | None:

@@ -206,7 +206,8 @@ def take_back(connection: sa.Connection, state: State) -> Applied:
     rows: dict[str, list[Any]] = {"inserted": [], "deleted": [], "updated": [], "moved": []}
     for row in connection.execute(sa.select(tables.journal)):
         rows[row.action].append(row)
-    _remove(connection, [row.number for row in rows["inserted"]], version)
+    inserted = [row.number for row in rows["inserted"]]
+    _remove(connection, _found(connection, inserted), version)
     back = [row.number for row in rows["deleted"]]
     for part in tables.chunks(back):
         connection.execute(tables.gone.delete().where(tables.gone.c.number.in_(part)))
@@ -309,13 +310,13 @@ def _together(parts: list[KeyedRows], state: State) -> KeyedRows:
 def _write_journal(connection: sa.Connection, located: Located, coming: Numbers, moved: Numbers, was: Numbers) -> None:
     connection.execute(tables.journal.delete())
     rows = [
-        {"number": number, "action": "inserted", "key": None, "class": None, "content": None}
+        {"number": number, "action": "inserted", "person": None, "key": None, "class": None, "content": None}
         for number in coming.tolist()
     ]
     for action, images in (("updated", located.old), ("deleted", located.delete)):
         rows += [{**_whole(row), "action": action} for row in images]
     rows += [
-        {"number": number, "action": "moved", "key": None, "class": label, "content": None}
+        {"number": number, "action": "moved", "person": None, "key": None, "class": label, "content": None}
         for number, label in zip(moved.tolist(), was.tolist(), strict=True)
     ]
     _many(connection, tables.journal.insert(), rows)
@@ -324,7 +325,8 @@ def _write_journal(connection: sa.Connection, located: Located, coming: Numbers,
 def _write_records(
     connection: sa.Connection, where: Whereabouts, located: Located, coming: Numbers, version: int
 ) -> None:
-    _remove(connection, [row.number for row in located.delete], version)
+    _remove(connection, located.delete, version)
+    persons = persons_of(connection, located.insert.keys, coming.tolist())
     changed = np.array([row.number for row in located.old], dtype=np.int64)
     _many(
         connection,
@@ -342,9 +344,10 @@ def _write_records(
         connection,
         tables.records.insert(),
         [
-            {"number": number, "key": key, "class": label, "content": text, "version": version}
-            for number, key, label, text in zip(
+            {"number": number, "person": person, "key": key, "class": label, "content": text, "version": version}
+            for number, person, key, label, text in zip(
                 coming.tolist(),
+                persons,
                 located.insert.keys,
                 where.of(coming).tolist(),
                 encode_rows(located.insert.frame),
@@ -364,10 +367,37 @@ def _write_classes(connection: sa.Connection, where: Whereabouts, moved: Numbers
     )
 
 
-def _remove(connection: sa.Connection, numbers: list[int], version: int) -> None:
+def persons_of(connection: sa.Connection, keys: Sequence[str], numbers: Sequence[int]) -> list[int]:
+    """The persons of new records: those who left have the number they had, the others that of their record."""
+    if not keys:
+        return []
+    digests = tables.digest_of(connection, keys)
+    known: dict[str, int] = {}
+    for part in tables.chunks(digests):
+        query = sa.select(tables.left.c.digest, tables.left.c.person).where(tables.left.c.digest.in_(part))
+        known.update({row.digest: row.person for row in connection.execute(query)})
+    return [known.get(digest, number) for digest, number in zip(digests, numbers, strict=True)]
+
+
+def _found(connection: sa.Connection, numbers: list[int]) -> list[Any]:
+    """The rows of these records."""
+    found: list[Any] = []
+    for part in tables.chunks(numbers):
+        found += connection.execute(sa.select(tables.records).where(tables.records.c.number.in_(part))).all()
+    return found
+
+
+def _remove(connection: sa.Connection, rows: Sequence[Any], version: int) -> None:
+    """Records go; of their persons remains who they were, should they come back."""
+    numbers = [row.number for row in rows]
     for part in tables.chunks(numbers):
         connection.execute(tables.records.delete().where(tables.records.c.number.in_(part)))
     _many(connection, tables.gone.insert(), [{"number": number, "version": version} for number in numbers])
+    digests = tables.digest_of(connection, [row.key for row in rows]) if rows else []
+    for part in tables.chunks(digests):
+        connection.execute(tables.left.delete().where(tables.left.c.digest.in_(part)))
+    persons = [{"digest": digest, "person": row.person} for digest, row in zip(digests, rows, strict=True)]
+    _many(connection, tables.left.insert(), persons)
 
 
 def _write_mark(connection: sa.Connection, mark: tuple[str, str], version: int) -> str | None:
@@ -389,7 +419,13 @@ def _write_state(connection: sa.Connection, state: State, **more: Any) -> None:
 
 
 def _whole(row: Any, version: int | None = None) -> dict[str, Any]:
-    image = {"number": row.number, "key": row.key, "class": row._mapping["class"], "content": row.content}
+    image = {
+        "number": row.number,
+        "person": row.person,
+        "key": row.key,
+        "class": row._mapping["class"],
+        "content": row.content,
+    }
     return image if version is None else {**image, "version": version}
 
 

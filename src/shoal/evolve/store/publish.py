@@ -19,7 +19,7 @@ from shoal.errors import InputError, InternalError, ShoalError, VerificationErro
 from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
 from shoal.evolve.store import tables
 from shoal.evolve.store.database import Database
-from shoal.evolve.store.live import read_records, read_state
+from shoal.evolve.store.live import State, read_records, read_state
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.io.atomic import atomic_paths
 from shoal.io.files import check_writable_format
@@ -79,8 +79,7 @@ def publish(
         check_writable_format(target)
     with database.reading() as connection:
         state = read_state(connection)
-        numbers, labels, frame = read_records(connection, state)
-        table = Table(numbers, frame, labels)
+        table = read_table(connection, state)
         earlier = earlier_releases(connection, table.frame)
     number = earlier[-1].number + 1 if earlier else 1
     plan = plan_release(
@@ -219,6 +218,15 @@ def earlier_releases(connection: sa.Connection, like: pl.DataFrame) -> list[Earl
         shown = Shown(rows[RECORD].to_numpy(), rows[CLASS].to_numpy(), values)
         found.append(Earlier(row.number, pl.read_ipc(io.BytesIO(row.masked)), shown))
     return found
+
+
+def read_table(connection: sa.Connection, state: State) -> Table:
+    """The records by person."""
+    numbers, labels, frame = read_records(connection, state)
+    order = sa.select(tables.records.c.person).order_by(tables.records.c.number)
+    persons = np.fromiter(connection.execute(order).scalars(), dtype=np.int64, count=len(numbers))
+    by_person = np.argsort(persons)
+    return Table(persons[by_person], frame[by_person], labels[by_person])
 
 
 def _masked(plan: Plan, settings: Settings) -> Release:

@@ -512,5 +512,8 @@ def _write_new(
     for part in tables.chunks(list(rows)):
         connection.execute(
             tables.records.insert(),
-            [{"number": n, "key": key, "class": c, "content": text, "version": 1} for n, key, c, text in part],
+            [
+                {"number": n, "person": n, "key": key, "class": c, "content": text, "version": 1}
+                for n, key, c, text in part
+            ],
         )

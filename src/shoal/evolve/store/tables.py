@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,8 +12,8 @@ import sqlalchemy as sa
 from shoal.errors import InputError
 from shoal.version import VERSION
 
-LAYOUT = 2
-"""The layout this version writes. Layout 1 had no feeds."""
+LAYOUT = 3
+"""The layout this version writes. Layout 1 had no feeds, and 2 took who came back for somebody else."""
 
 NUMBERS = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 metadata = sa.MetaData()
@@ -38,6 +40,7 @@ records = sa.Table(
     "shoal_records",
     metadata,
     sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("person", NUMBERS, nullable=False),
     sa.Column("key", sa.Text, nullable=False, unique=True),
     sa.Column("class", NUMBERS, nullable=False),
     sa.Column("content", sa.Text, nullable=False),
@@ -49,6 +52,13 @@ gone = sa.Table(
     sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
     sa.Column("version", NUMBERS, nullable=False, index=True),
 )
+left = sa.Table(
+    "shoal_left",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("person", NUMBERS, nullable=False),
+)
+"""Everybody who has ever left, by a digest of the key with the store's secret: who comes back is the same person."""
 values = sa.Table(
     "shoal_values",
     metadata,
@@ -72,6 +82,7 @@ journal = sa.Table(
     metadata,
     sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
     sa.Column("action", sa.Text, nullable=False),
+    sa.Column("person", NUMBERS),
     sa.Column("key", sa.Text),
     sa.Column("class", NUMBERS),
     sa.Column("content", sa.Text),
@@ -101,7 +112,8 @@ CHUNK = 10_000
 def create_tables(connection: sa.Connection) -> None:
     """All tables of the present layout, empty."""
     metadata.create_all(connection, checkfirst=False)
-    connection.execute(meta.insert(), [{"name": "layout", "value": str(LAYOUT)}, {"name": "shoal", "value": VERSION}])
+    written = {"layout": str(LAYOUT), "shoal": VERSION, "secret": secrets.token_hex(32)}
+    connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in written.items()])
 
 
 def layout_of(connection: sa.Connection) -> int | None:
@@ -145,7 +157,22 @@ def _feeds(connection: sa.Connection) -> None:
     feeds.create(connection)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds,)
+def _persons(connection: sa.Connection) -> None:
+    """Layout 3: persons have numbers of their own, which they keep when they leave; of those who left before, none are known."""
+    left.create(connection)
+    connection.execute(meta.insert(), {"name": "secret", "value": secrets.token_hex(32)})
+    for name, more in ((records.name, " NOT NULL DEFAULT 0"), (journal.name, "")):
+        connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN person BIGINT{more}"))
+        connection.execute(sa.text(f"UPDATE {name} SET person = number"))
+
+
+def digest_of(connection: sa.Connection, keys: Sequence[str]) -> list[str]:
+    """What is kept of the keys of those who leave: nobody can read a key off it, and who has the store can recognize one."""
+    secret = connection.execute(sa.select(meta.c.value).where(meta.c.name == "secret")).scalar_one()
+    return [hmac.new(bytes.fromhex(secret), key.encode(), "sha256").hexdigest() for key in keys]
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons)
 """MIGRATIONS[n - 1] brings layout n to layout n + 1."""
 
 
