@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from shoal.errors import UnsupportedError as UnsupportedError
     from shoal.errors import VerificationError as VerificationError
     from shoal.evolve.store.store import Store as Store
+    from shoal.front import attack as attack
+    from shoal.front import measure as measure
+    from shoal.front import verify as verify
     from shoal.measures.masked import measure_masked as measure_masked
     from shoal.measures.releases import attack_releases as attack_releases
     from shoal.microdata import Microdata as Microdata
     from shoal.microdata import read as read
     from shoal.partition import Partition as Partition
     from shoal.policy import Policy as Policy
+    from shoal.profiling import profile as profile
     from shoal.progress import Progress as Progress
     from shoal.release import Release as Release
     from shoal.road import anonymize as anonymize
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from shoal.schema import Schema as Schema
     from shoal.taxonomy import Taxonomy as Taxonomy
     from shoal.verifier import audit as audit
-    from shoal.verifier import verify as verify
 
 __version__ = _version.VERSION
 
@@ -57,11 +60,14 @@ _HOME = {
     "UnsupportedError": "errors",
     "VerificationError": "errors",
     "anonymize": "road",
+    "attack": "front",
     "attack_releases": "measures.releases",
     "audit": "verifier",
+    "measure": "front",
     "measure_masked": "measures.masked",
+    "profile": "profiling",
     "read": "microdata",
-    "verify": "verifier",
+    "verify": "front",
 }
 
 

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +20,7 @@ from shoal.algorithms import most_suppressed, run, suppresses
 from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
 from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
+from shoal.inputs import Roles, as_policy, encoded
 from shoal.manifest import published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata, encode_sensitive
@@ -31,15 +34,19 @@ from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.refine.outliers import without_outliers
 from shoal.release import Release, mask
-from shoal.schema import Intervals, Order, Recode, Suppressed
+from shoal.schema import Configuration, Intervals, Order, Recode, Schema, Suppressed
 from shoal.space import Measure
 from shoal.verifier import verify
 
 
 def anonymize(
-    data: Microdata,
-    policy: Policy | Model,
+    data: Any,
+    policy: Policy | Model | Mapping[str, Any] | Configuration | str | Path,
     *,
+    schema: Schema | Configuration | Mapping[str, Any] | str | Path | None = None,
+    quasi: str | Iterable[str] = (),
+    sensitive: str | Iterable[str] = (),
+    person: str | None = None,
     algorithm: str = "auto",
     objective: Measure = "ncp",
     refine: Effort = True,
@@ -54,8 +61,13 @@ def anonymize(
 ) -> Release:
     """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed.
 
-    - `data`: the table, from `shoal.read` or `Microdata.from_frame`.
-    - `policy`: a model, or several joined with `&`; every class of the release satisfies all of them (docs/models.md).
+    - `data`: the table: a pandas, polars or pyarrow frame, a file, or what `shoal.read` and `Microdata.from_frame` give.
+    - `policy`: a model, several joined with `&`, a dictionary as in TOML (`{"k": 5, "p_sensitive": {"p": 3}}`) or a
+      `shoal.toml`; every class of the release satisfies all of it (docs/models.md).
+    - `schema`: who each column is, as for `Microdata.from_frame`; by default the names below say it.
+    - `quasi`, `sensitive`: the columns that others may know, and those that must not be learnt. Where no schema is given,
+      columns that are not named are left out. None by default.
+    - `person`: the column that says whose each row is, where people have several rows; none by default.
     - `algorithm`: how classes are made (docs/algorithms.md). "auto", the default, tries those that suit the policy.
     - `objective`: the loss that is kept small: "ncp" (default), "il" or "granularity" (docs/measures.md#loss).
     - `refine`: whether a search follows that only ever lowers the loss: True (default, the same as "fast"), "thorough",
@@ -78,9 +90,8 @@ def anonymize(
 
     >>> import polars as pl, shoal
     >>> frame = pl.DataFrame({"age": [21, 22, 40, 41], "illness": ["flu", "cold", "flu", "cold"]})
-    >>> data = shoal.Microdata.from_frame(frame, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}})
-    >>> policy = shoal.KAnonymity(2) & shoal.PSensitive(2, "illness")
-    >>> release = shoal.anonymize(data, policy, algorithm="mondrian", order="keep")
+    >>> policy = {"k": 2, "p_sensitive": {"p": 2}}
+    >>> release = shoal.anonymize(frame, policy, quasi="age", sensitive="illness", algorithm="mondrian", order="keep")
     >>> release.frame["age"].to_list()
     ['[21, 22]', '[21, 22]', '[40, 41]', '[40, 41]']
     >>> release.evidence.passed, round(release.measures.ncp, 3)
@@ -98,7 +109,8 @@ def anonymize(
     if isinstance(refine, str):
         require_word("refine", refine, ("fast", "thorough"))
     told = Progress.of(progress)
-    policy = policy if isinstance(policy, Policy) else Policy((policy,))
+    data = encoded(data, Roles(schema, quasi, sensitive, person), policy=policy)
+    policy = as_policy(policy)
     if recode == "suppress":
         data, objective = cellwise(data), "il"
     asis = examine(data.frame, data.schema).require()

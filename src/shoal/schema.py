@@ -249,7 +249,13 @@ class Schema:
         )
 
     def of_versions(self) -> Schema:
-        """The schema of a table in which a record may stand as it was and as it is: identifiers may repeat."""
+        """The schema of a table in which a record may stand as it was and as it is. Returns one in which identifiers may
+        repeat.
+
+        >>> import shoal
+        >>> shoal.Schema({"name": shoal.Attribute(role="identifier")}).of_versions().attributes["name"].repeats
+        'allowed'
+        """
         allowed = {
             name: attribute.model_copy(update={"repeats": "allowed"}) if attribute.role == "identifier" else attribute
             for name, attribute in self.attributes.items()
@@ -378,7 +384,7 @@ def parse_config(text: str, name: str = "shoal.toml") -> Config:
 
 
 def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration) -> Schema:
-    """A schema from a `shoal.toml`, a mapping of attributes, or itself."""
+    """A schema from a `shoal.toml`, a mapping of columns to attributes or just their roles, or itself."""
     if isinstance(source, Schema):
         return source
     if isinstance(source, Configuration):
@@ -388,9 +394,12 @@ def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration)
     return read_config(source).schema
 
 
-def _attribute(name: str, value: Any) -> Attribute:
+def _attribute(name: Any, value: Any) -> Attribute:
+    if not isinstance(name, str):
+        raise ConfigError(f"A schema names columns by text; {type(name).__name__} is no name.")
     try:
-        return Attribute.model_validate(value)
+        # A role by itself will do where nothing else is to be said.
+        return Attribute.model_validate({"role": value} if isinstance(value, str) else value)
     except ValidationError as problem:
         raise ConfigError(_explain(problem, "", f"schema of column '{name}'")) from None
 

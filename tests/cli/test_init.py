@@ -21,7 +21,7 @@ from shoal.errors import ConfigError, InputError, ShoalError
 from shoal.io.files import write_table
 from shoal.io.sql import write_sql
 from shoal.policy import Policy
-from shoal.profile import profile
+from shoal.profiling import profile
 from shoal.road import anonymize
 from shoal.schema import parse_config, read_config
 

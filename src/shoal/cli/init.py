@@ -15,7 +15,7 @@ from shoal.cli.output import JSON, QUIET, Speaker
 if TYPE_CHECKING:
     import polars as pl
 
-    from shoal.profile import Profile
+    from shoal.profiling import Profile
 
 MISSING = ["", "?"]
 NOT_A_NUMBER = ["NaN", "nan", "NAN"]
@@ -59,7 +59,7 @@ def init(
     """
 
     from shoal.io.atomic import atomic_write_text
-    from shoal.profile import percent, profile
+    from shoal.profiling import percent, profile
 
     speaker = Speaker(as_json, quiet)
     refuse_existing(output, force)

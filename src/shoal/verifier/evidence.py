@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.errors import VerificationError
+from shoal.io.frames import from_polars
 
 # Failing classes that a message names: enough to see what is wrong.
 SHOWN = 5
@@ -99,6 +101,23 @@ class Evidence:
     """What nobody can vouch for: cells that the configuration does not know."""
     persons: int | None = None
     """How many persons the rows belong to, where they were counted; sizes and deficits are then of persons."""
+    backend: str = field(default="polars", repr=False, compare=False)
+    """The frame library that `frame` is in."""
+
+    @property
+    def frame(self) -> Any:
+        """What was asked and found, one row a rule, in the frame library that came in."""
+        rows = [
+            {
+                "rule": one.rule,
+                "asked": one.required,
+                "found": one.strongest,
+                "failing": one.failing,
+                "holds": one.holds,
+            }
+            for one in self.checks
+        ]
+        return from_polars(pl.DataFrame(rows), self.backend)
 
     @property
     def passed(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, VerificationError, did_you_mean
-from shoal.profile import profile
+from shoal.profiling import profile
 from shoal.schema import Attribute, Role, Schema
 
 GENERALIZED = r"^[\[(].+, .+[\])]$|^\{.+\}$|\*+$"

@@ -12,8 +12,9 @@ records apart. A column nobody can place becomes a quasi-identifier: masking too
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from shoal.columns import EXACT_INTEGER
 from shoal.errors import InputError
-from shoal.io.frames import apply_missing, to_polars
+from shoal.io.frames import apply_missing, from_polars, to_polars
 from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, shows, words_of
 from shoal.models.conditions import max_classes
 from shoal.schema import Kind, Role
@@ -79,6 +80,8 @@ class Profile:
     missing: tuple[str, ...]
     """Texts found among the values that mean missing."""
     notes: tuple[str, ...]
+    backend: str = field(default="polars", repr=False, compare=False)
+    """The frame library that `frame` is in."""
 
     def named(self, role: Role) -> list[str]:
         """Columns with a suggested role."""
@@ -96,12 +99,31 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "backend"}
+
+    @property
+    def frame(self) -> Any:
+        """The columns with facts and suggestions, one row each, in the frame library that came in."""
+        names = ("name", "role", "why", "kind", "distinct", "missing", "separation")
+        rows = [{name: getattr(column, name) for name in names} for column in self.columns]
+        return from_polars(pl.DataFrame(rows), self.backend)
 
 
-def profile(frame: pl.DataFrame) -> Profile:
-    """Look at every column and suggest roles, kinds, taxonomies and a policy, each with its reason."""
-    table, _ = to_polars(frame)
+def profile(table: Any) -> Profile:
+    """Look at every column and suggest roles, kinds, taxonomies and a policy, each with its reason.
+
+    `table` is a pandas, polars or pyarrow frame, or a file. Returns the suggestions.
+
+    >>> import polars as pl, shoal
+    >>> found = shoal.profile(pl.DataFrame({"surname": ["Ash", "Birch", "Cole"], "age": [21, 34, 34]}))
+    >>> found.named("quasi"), found.frame["role"].to_list()
+    (['age'], ['identifier', 'quasi'])
+    """
+    if isinstance(table, str | Path):
+        from shoal.io.files import read_table
+
+        table = read_table(table, missing=[])
+    table, backend = to_polars(table)
     if table.height < 2:
         raise InputError(
             f"The table has {table.height} records; at least two are needed for one to hide behind another."
@@ -121,6 +143,7 @@ def profile(frame: pl.DataFrame) -> Profile:
         ),
         missing=tuple(missing),
         notes=(*notes, *_notes(table, seen, columns)),
+        backend=backend,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from shoal.datasets import hospital
 from shoal.errors import InputError
-from shoal.profile import ColumnProfile, Profile, percent, profile
+from shoal.profiling import ColumnProfile, Profile, percent, profile
 
 N = 60
 
