@@ -1,9 +1,20 @@
-"""A made-up table of visits: people with several rows, some of whose quasi-identifiers vary, and several diagnoses each."""
+"""A made-up table of visits: people with several rows, some of whose quasi-identifiers vary, and several diagnoses each.
+
+`accepted` judges a release of it by the definitions of docs/persons.md alone, through `tests.reference.persons`.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
+from tests.reference import persons as reference
+from tests.reference.models import About
+
+import shoal
+from shoal.models import MODELS
+from shoal.policy import Policy
 
 ILLNESSES = [
     ["flu", "lung", "*"],
@@ -57,3 +68,60 @@ def visits(persons: int, rows: int, seed: int = 0) -> pl.DataFrame:
             "days": rng.integers(1, 12, rows),
         }
     )
+
+
+def abouts(frame: pl.DataFrame) -> dict[str, About]:
+    """What the naive models know of the two sensitive columns."""
+    parent = {a: b for row in ILLNESSES for a, b in pairwise(row)}
+    categories = tuple((name, tuple(values)) for name, values in SCHEMA["illness"]["categories"].items())
+    days = sorted(frame["days"].unique().to_list())
+    return {
+        "illness": About(parent=parent, protect=("lung",), categories=categories),
+        "days": About(number={day: float(day) for day in days}, rank={day: i for i, day in enumerate(days)}),
+    }
+
+
+def accepted(frame: pl.DataFrame, masked: pl.DataFrame, policy: Policy) -> None:
+    """Judge a masked table in the order of its original (`order="keep"`), by the definitions alone."""
+    assert masked.height == frame.height
+    assert "pid" not in masked.columns
+    quasi = [name for name in masked.columns if name in ("age", "zip", "sex")]
+    owner = frame["pid"].to_list()
+    by_class: dict[tuple, dict[str, None]] = {}
+    home: dict[str, tuple] = {}
+    for row, values in enumerate(masked.select(quasi).rows()):
+        assert home.setdefault(owner[row], values) == values, "the rows of a person differ"
+        by_class.setdefault(values, {})[owner[row]] = None
+    about = abouts(frame)
+    for model in policy.models:
+        if not model.per_attribute:
+            assert all(len(members) >= model.k for members in by_class.values())
+            continue
+        column = masked[model.attribute].to_list()
+        assert column == frame[model.attribute].to_list()
+        people: dict[str, list] = {}
+        for row, person in enumerate(owner):
+            people.setdefault(person, []).append(column[row])
+        parameters = {key: value for key, value in model.parameters().items() if key != "attribute"}
+        judge = getattr(reference, model.name)
+        table = list(people.values())
+        for members in by_class.values():
+            own = [people[person] for person in members]
+            assert judge(own, table, about[model.attribute], **parameters), (model, own)
+
+
+# What the example asks for is more than these visits have: means span nine days, and half of all people have had their lungs.
+POSSIBLE = {"k_e": {"e": 3.0}, "personalized": {"breach": 0.8}}
+
+
+def policies() -> list[Policy]:
+    """One example of every model, on the attribute it can be asked of."""
+    found = [Policy((shoal.KAnonymity(3),))]
+    for kind in MODELS.values():
+        if kind.name == "k_anonymity":
+            continue
+        model = kind.examples()[0]
+        attribute = "days" if model.persons == "mean" else "illness"
+        asked = {**model.parameters(), **POSSIBLE.get(kind.name, {}), "attribute": attribute}
+        found.append(Policy((shoal.KAnonymity(3), kind(**asked))))
+    return found

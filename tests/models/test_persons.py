@@ -81,10 +81,7 @@ def test_a_class_is_good_exactly_when_its_twin_says_so(model):
             members = np.flatnonzero(labels == c)
             wanted = judge(lists(column, members), table, about, **parameters)
             found = deficits[c] <= 0
-            if model.name == "personalized":
-                assert wanted or not found  # the union bound may refuse more
-            else:
-                assert found == wanted, (model, lists(column, members), table)
+            assert found == wanted, (model, lists(column, members), table)
             if flat is not None:
                 counts = np.concatenate([matrix[c] for matrix in stats.counts]).astype(np.int32)
                 assert class_ok(flat, len(members), counts) == found

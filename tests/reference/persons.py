@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 from tests.reference.models import TOLERANCE, category, nodes, path
@@ -34,6 +35,12 @@ def hitting(groups):
 
 def spread(members):
     """Each person's weight of one, evenly over their values."""
+    return _spread(tuple(map(tuple, members)))
+
+
+@lru_cache(maxsize=4)
+def _spread(members):
+    """Remembered, because every class of a table is compared with the same one."""
     weight = Counter()
     for own in sets(members):
         for value in own:
@@ -48,9 +55,15 @@ def having(members):
 
 
 def means(members, about):
+    numbers = tuple(tuple(about.number.get(value) for value in person) for person in members)
+    return _means(numbers)
+
+
+@lru_cache(maxsize=4)
+def _means(members):
     found = []
     for person in members:
-        numbers = [about.number[value] for value in person if value is not None]
+        numbers = [number for number in person if number is not None]
         if numbers:
             found.append(math.fsum(numbers) / len(numbers))
     return found

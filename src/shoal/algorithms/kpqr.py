@@ -10,7 +10,7 @@ from shoal.algorithms.features import Demands, Floats, feature_matrix, finish_gr
 from shoal.algorithms.mdav import Growth, Labels, far_groups, still_there
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
-from shoal.models import Kind, Rule
+from shoal.models import Kind, Rule, Sensitive
 from shoal.models.kpqr import RareRule
 from shoal.models.parameters import require
 from shoal.models.persons import Crowd
@@ -79,10 +79,10 @@ class Duties:
         self.n = data.n
         self.which = [i for i, rule in enumerate(self.growth.compiled.rules) if isinstance(rule, RareRule)]
         self.rare_rules = [rule for rule in self.growth.compiled.rules if isinstance(rule, RareRule)]
-        columns = {c.name: c.plain() if isinstance(c, Crowd) else c for c in data.sensitive}
         self.close: list[Rule] = []
         if t is not None:
-            self.close = [TCloseness(t).bind(columns[str(rule.attribute)], data.n) for rule in self.rare_rules]
+            columns = {column.name: column for column in data.sensitive}
+            self.close = [_close(t, columns[str(rule.attribute)], data.n) for rule in self.rare_rules]
 
     def groups(
         self, X: Floats, random: np.random.Generator | None, prefer_variance: bool, tail_test: str, progress: Progress
@@ -198,3 +198,8 @@ class Duties:
                 shares = {word: float(rule.ratios(obliged, word).min()) for word in ("all", "rare")}
                 found[str(rule)] = {word: share for word, share in shares.items() if np.isfinite(share)}
         return {"variance_ratios": found} if found else {}
+
+
+def _close(t: float, column: Sensitive | Crowd, n: int) -> Rule:
+    """The t-closeness of an attribute that a (k, p, q, r) rule counts: of people with several rows the means."""
+    return TCloseness(t).bind(column.plain() if isinstance(column, Crowd) else column, n)

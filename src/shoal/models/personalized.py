@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, did_you_mean
 from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded
-from shoal.models.column import Column, Floats, Ints, View, occurring, own_values
+from shoal.models.column import Codes, Column, Floats, Ints, View, occurring, own_values
 from shoal.models.forms import Breach, Form
 from shoal.models.parameters import OneOf, Share, require
 from shoal.taxonomy import Taxonomy
@@ -222,6 +223,30 @@ class BreachRule(Rule):
         if self.view is not None and self.view.beside is not None:
             return super().exposed(sizes, lower, upper)
         return np.asarray((self.breaches(sizes, lower) > self.model.breach + TOLERANCE).any(axis=1))
+
+    def of_people(self, owner: Codes, codes: Codes) -> tuple[Rule, Codes, Codes] | None:
+        """The rule of people with several values: it counts who has a guard, and who is below one that they have not.
+
+        Each person counts once for each guard, however many of their values lie below it. None where a value lies below a guard
+        in part, and only the sum of parts is known.
+        """
+        guards, known = len(self.nodes), codes >= 0
+        if not guards or (self.inside != np.rint(self.inside)).any():
+            return None
+        persons, pairs = owner[known].astype(np.int64), codes[known]
+        guarded = self.of_pair[pairs] >= 0
+        having = np.unique(persons[guarded] * guards + self.of_pair[pairs[guarded]])
+        row, guard = np.nonzero(self.inside.T[pairs])
+        below = np.setdiff1d(persons[row] * guards + guard, having)
+        rule = copy(self)
+        rule.of_pair = np.concatenate([np.arange(guards), np.full(guards, -1)])
+        rule.inside = np.hstack([np.eye(guards), np.eye(guards)])
+        rule.owners = np.hstack([np.eye(guards), np.zeros((guards, guards))])
+        assert self.view is not None
+        rule.view = View(("guards", self.model.guard, *self.view.key), 2 * guards)
+        told = np.concatenate([having % guards, guards + below % guards])
+        rule.table_counts = np.bincount(told, minlength=2 * guards).astype(np.int64)
+        return rule, (np.concatenate([having, below]) // guards).astype(np.int32), told.astype(np.int32)
 
     def forms(self) -> tuple[Form, ...]:
         """Each pair's guard, and which part of each pair lies below each guard."""

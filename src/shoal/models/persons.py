@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,14 +158,27 @@ class PersonView(View):
         return self.of_person
 
 
+@runtime_checkable
+class CountsPeople(Protocol):
+    """A rule that counts something else of people with several values than the groups of their values."""
+
+    def of_people(self, owner: Codes, codes: Codes) -> tuple[Rule, Codes, Codes] | None:
+        """The rule over what it counts, and who has it; None where that is the groups, of which `owner` has `codes`."""
+
+
 class SetRule(Rule):
     """A rule over the sets of groups that persons have; `inner` is the rule over the groups."""
 
     def __init__(self, inner: Rule, crowd: Crowd, n: int) -> None:
         assert inner.view is not None
         super().__init__(inner.model, None, None, n)
+        owner, codes = crowd.owner, inner.view.of_records(crowd.rows)
+        told = inner.of_people(owner, codes) if isinstance(inner, CountsPeople) else None
+        if told is not None:
+            inner, owner, codes = told
+        assert inner.view is not None
         self.inner, self.attribute = inner, crowd.name
-        of_person, self.sets = number_sets(crowd.owner, inner.view.of_records(crowd.rows), crowd.count)
+        of_person, self.sets = number_sets(owner, codes, crowd.count)
         if not len(self.sets):
             self.sets = Sets.of([[]])
         self.view = PersonView(("sets", *inner.view.key), len(self.sets), of_person=of_person)
