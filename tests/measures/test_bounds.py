@@ -12,7 +12,7 @@ from shoal.errors import UnsupportedError
 from shoal.measures.bounds import check_certificate, loss_bound
 from shoal.measures.conditions import caps
 from shoal.microdata import Microdata
-from shoal.policy import Policy
+from shoal.policy import Policy, Rules
 
 MEASURES = ("il", "ncp", "granularity")
 
@@ -110,10 +110,19 @@ def test_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         loss_bound(data.codes, data.space("il"), data.rules(Policy((shoal.KAnonymity(2),))))
 
 
-def test_caps_follow() -> None:
-    data = random_table(4, n=50)
-    rules = data.rules(shoal.KAnonymity(7) & shoal.PSensitive(2))
-    found = caps(rules, 7)
-    assert found.classes <= 7
-    assert found.avg == pytest.approx(50 / (7 * found.classes))
-    assert found.dm >= 50**2 / found.classes - 1e-9
+def most_classes_of(rules: Rules, k: int) -> tuple[int, list[int]]:
+    """The most classes there can be and the most even sizes that so many can have."""
+    most = max(1, min(rules.max_classes, rules.n // max(1, k)))
+    sizes = [0] * most
+    for record in range(rules.n):
+        sizes[record % most] += 1
+    return most, sizes
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(50, 7, 2), (50, 3, 5), (23, 5, 1), (6, 7, 1), (12, 4, 1), (31, 1, 3)])
+def test_caps_follow(n: int, k: int, p: int) -> None:
+    rules = random_table(4, n=n).rules(shoal.KAnonymity(k) & shoal.PSensitive(p))
+    most, sizes = most_classes_of(rules, k)
+    found = caps(rules, k)
+    assert (found.classes, found.avg) == (most, pytest.approx(n / (k * most)))
+    assert found.dm == sum(size**2 for size in sizes)

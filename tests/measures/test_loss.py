@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -224,3 +225,22 @@ def test_no_loss_without_differences_and_all_of_it_when_suppressed() -> None:
     lost = measure(rt7(), shoal.Partition(np.full(7, -1, dtype=np.int32)))
     assert all(getattr(lost, name) == pytest.approx(1) for name in RATIOS)
     assert (lost.dm, lost.precision) == (49, pytest.approx(0))
+
+
+@pytest.mark.parametrize("reading", ["levels", "edges"])
+@pytest.mark.parametrize("seed", range(4))
+def test_distortion_record_by_record(seed: int, reading: Any) -> None:
+    random = np.random.default_rng(seed)
+    height = random.integers(1, 3, 3) if seed else np.array([1, 1, 1])
+    edges = height - (reading == "levels")
+    levels = np.array([[random.integers(0, max(1, e) + 1) for e in edges] for _ in range(4)])
+    records, suppressed = random.integers(1, 5, 4), seed
+    climbed = sum(int(n) * int(row.sum()) for n, row in zip(records, levels, strict=True)) + suppressed * int(
+        edges.sum()
+    )
+    whole = (int(records.sum()) + suppressed) * int(edges.sum())
+    found = distortion_ratio(levels, height, records, suppressed, height_reading=reading)
+    assert found == pytest.approx(climbed / whole if whole else 0.0)
+    single = distortion_ratio(levels, height, suppressed=suppressed, height_reading=reading)
+    one_each = int(levels.sum()) + suppressed * int(edges.sum())
+    assert single == pytest.approx(one_each / ((4 + suppressed) * int(edges.sum())) if edges.sum() else 0.0)

@@ -17,6 +17,7 @@ from shoal.measures.loss import measure
 from shoal.measures.masked import covered, measure_masked, read_published
 from shoal.measures.regions import common_space, relate
 from shoal.microdata import Microdata
+from shoal.partition import Partition
 from shoal.schema import read_schema
 
 NEED_MEMBERS = ("sse", "ncp_distinct", "attributes")
@@ -207,3 +208,52 @@ def test_a_release_of_the_road_reads_back() -> None:
     release = shoal.anonymize(data, shoal.KAnonymity(5), algorithm="datafly", refine=False)
     found = measure_masked(data, release.masked, 5)
     assert numbers(found.measures) == pytest.approx(numbers(release.measures), abs=1e-9)
+
+
+def test_distinct_values_are_those_that_occur() -> None:
+    """A table may be part of a larger one: labels that none of its records has are not lost."""
+    frame = pl.DataFrame({"a": ["x", "y", "z", "x", "w"], "b": [1, 2, 3, 4, 5]})
+    data = Microdata.from_frame(frame, {"a": {"role": "quasi"}, "b": {"role": "quasi"}}).take(np.array([0, 1, 3]))
+    masked = pl.DataFrame({"a": ["{x, y}", "{x, y}", "x"], "b": ["[1, 2]", "[1, 2]", "4"]})
+    found = measure_masked(data, masked).measures
+    aligned = measure_masked(data, masked, aligned=True).measures
+    assert found.ncp_distinct == pytest.approx(aligned.ncp_distinct)
+    # Both of two labels in two of three records, and a third or a fourth of the range of numbers.
+    assert found.ncp_distinct > found.ncp
+
+
+@pytest.mark.parametrize(("published", "form"), [([3.0, 3.0, None], "mask"), ([3.0, 3.0], "drop")])
+def test_averages_without_some_records(published: list[float | None], form: str) -> None:
+    data, masked = one_column([1, 5, 9], published)
+    found = measure_masked(data, masked, 2)
+    assert found.measures.suppressed == 1 and found.measures.classes == 1
+    # Two records that nobody tells apart, and one that is like nobody (starred) or not there at all.
+    assert found.measures.dm == 4 + 3 and np.isnan(found.measures.sse)
+    assert found.measures.avg == pytest.approx(measure(data, Partition(np.array([0, 0, -1], dtype=np.int32)), 2, suppressed=form).avg)  # type: ignore[arg-type]  # fmt: skip
+    assert any("(midpoints, rounding, or suppressed records)" in note for note in found.notes)
+    assert any("Column 'a' holds averages" in note for note in found.notes)
+
+
+def test_means_that_somebody_says_are_means() -> None:
+    """2 and 8 are values of the original, so nothing but the caller's word tells that they are means."""
+    data, masked = one_column([1, 2, 3, 7, 8, 9], [2, 2, 2, 8, 8, 8])
+    found = measure_masked(data, masked, averages=True)
+    assert found.measures.sse == pytest.approx(100 * 4 / 58)
+    assert any("The quasi-identifiers hold averages" in note for note in found.notes)
+    assert np.isnan(measure_masked(data, masked).measures.sse)
+    words, shown = one_column(["x", "y", "x", "y"], ["x"] * 4)
+    assert np.isnan(measure_masked(words, shown, averages=True).measures.sse)
+    both = Microdata.from_frame(
+        pl.DataFrame({"a": [1, 3], "b": [1, 1]}), {"a": {"role": "quasi"}, "b": {"role": "quasi"}}
+    )
+    assert measure_masked(both, pl.DataFrame({"a": [2.0, 2.0], "b": [1, 1]})).measures.sse == 100
+    text = measure_masked(both, pl.DataFrame({"a": ["[1, 3]"] * 2, "b": [1, 1]}), averages=True)
+    assert any("sse needs one number in every cell, and column 'a' has others" in note for note in text.notes)
+    days, means = one_column([date(2020, 1, 1), date(2020, 1, 3)], [date(2020, 1, 2)] * 2)
+    assert measure_masked(days, means).measures.sse == pytest.approx(100)
+
+
+def test_an_aligned_table_has_as_many_records() -> None:
+    data, masked = one_column([1, 2, 3], ["[1, 2]", "[1, 2]"])
+    with pytest.raises(InputError, match="2 records and the original 3, so they are not in the same order"):
+        measure_masked(data, masked, aligned=True)
