@@ -34,8 +34,11 @@ ROAD = ["tests/test_road.py", "tests/test_microdata.py", "tests/test_collapse.py
 MODELS = [
     "tests/models/test_closeness_and_variance.py", "tests/models/test_model_contract.py", "tests/models/test_model_golden.py",
     "tests/models/test_model_parameters.py", "tests/models/test_one_file.py", "tests/models/test_persons.py",
-    "tests/models/test_policies.py", "tests/models/test_shares.py", "tests/test_policy.py", "tests/test_schema.py",
+    "tests/models/test_policies.py", "tests/models/test_shares.py", "tests/models/test_sharpness.py", "tests/test_policy.py",
+    "tests/test_schema.py", "tests/algorithms/test_peel.py::test_limits_move_towards_the_table",
+    "tests/algorithms/test_peel.py::test_bounds_of_each_value_move_towards_its_own_share",
 ]  # fmt: skip
+ATTACKS = ["tests/measures/test_attacks.py", "tests/measures/test_attack_twins.py"]
 VERIFIER = ["tests/test_verify.py", "tests/test_meaning.py", "tests/measures/test_audit.py", "tests/test_road.py"]
 ROOMS: dict[str, dict[str, list[str]]] = {
     "models": {"src/shoal/models/*.py": [*MODELS, "tests/test_verify.py", "src/shoal/models"]},
@@ -58,11 +61,13 @@ ROOMS: dict[str, dict[str, list[str]]] = {
         "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
     },
     "measures": {
-        "src/shoal/measures/[al]*.py": ["tests/measures/test_attacks.py", "tests/measures/test_loss.py"],
-        "src/shoal/measures/[bc]*.py": ["tests/measures/test_bounds.py"],
-        "src/shoal/measures/m[a]*.py": ["tests/measures/test_masked.py"],
-        "src/shoal/measures/mi*.py": ["tests/measures/test_attacks.py"],
-        "src/shoal/measures/re*.py": ["tests/measures/test_masked.py", "tests/measures/test_attacks.py"],
+        "src/shoal/measures/a*.py": ATTACKS,
+        "src/shoal/measures/l*.py": ["tests/measures/test_loss.py"],
+        "src/shoal/measures/[bc]*.py": ["tests/measures/test_bounds.py", "tests/measures/test_attack_twins.py"],
+        "src/shoal/measures/ma*.py": ["tests/measures/test_masked.py", "tests/measures/test_loss.py"],
+        "src/shoal/measures/mi*.py": ATTACKS,
+        "src/shoal/measures/reg*.py": ["tests/measures/test_masked.py", "tests/measures/test_regions.py", *ATTACKS],
+        "src/shoal/measures/rel*.py": ATTACKS,
         "src/shoal/measures/ri*.py": ["tests/measures/test_risk.py"],
         "src/shoal/measures/u*.py": ["tests/measures/test_utility.py"],
     },

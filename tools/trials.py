@@ -34,6 +34,9 @@ from tools.mutants import Mutant
 KILLED, TIMEOUT, SURVIVED, UNREACHED, MISFIT = "killed", "timeout", "survived", "unreached", "misfit"
 # A mutant may take this much longer than the tests did without it, in seconds and as a multiple; then it has been noticed.
 GRACE, PATIENCE = 10.0, 4.0
+# A mutant meets the quickest tests that reach it, as many as take this many seconds without it (one in any case): what is noticed
+# by a slow test alone counts as a survivor, and a survivor does not hold up the others.
+ENOUGH = 15.0
 # A process that sleeps uses no processor time; nobody waits for it longer than this many times its limit.
 ASLEEP = 10.0
 MEMORY = 8 << 30
@@ -109,6 +112,7 @@ def run(
         for index, what in _messages(pipe):
             if index < 0:
                 reach = what
+                print(_took(what), file=sys.stderr, flush=True)
             else:
                 verdicts[index] = what
                 if what in (KILLED, TIMEOUT) or (what == SURVIVED and reach and not _early(mutants[index], reach)):
@@ -124,6 +128,13 @@ def run(
         verdicts[index] = verdict
         tell(mutants[index], verdict)
     return verdicts, [f"{test}\n{text}" for test, text in reach.failures.items()]
+
+
+def _took(reach: Reach) -> str:
+    """How long the tests take without a mutant, while it is noted which lines they reach: slow ones are seldom worth it."""
+    slow = sorted(reach.seconds, key=lambda test: -reach.seconds[test])[:8]
+    told = "".join(f"\n{reach.seconds[test]:7.1f} s {test}" for test in slow)
+    return f"{len(reach.seconds)} tests, {sum(reach.seconds.values()):.0f} s; the slowest:{told}"
 
 
 def _early(mutant: Mutant, reach: Reach) -> bool:
@@ -216,6 +227,18 @@ def _limit(reach: Reach, tests: Iterable[str]) -> float:
     return GRACE + PATIENCE * sum(reach.seconds.get(test, 0.0) for test in tests)
 
 
+def quickest(items: list[pytest.Item], seconds: Mapping[str, float]) -> list[pytest.Item]:
+    """The quickest first, and no more than take ENOUGH."""
+    found: list[pytest.Item] = []
+    spent = 0.0
+    for item in sorted(items, key=lambda item: seconds.get(item.nodeid, 0.0)):
+        spent += seconds.get(item.nodeid, 0.0)
+        if found and spent > ENOUGH:
+            break
+        found.append(item)
+    return found
+
+
 # -- where all tests are collected
 
 
@@ -302,7 +325,7 @@ class _Collected:
         chosen = [item for item in items if item.nodeid.startswith(near) and spots & reach.lines[item.nodeid]]
         if not chosen:
             return None
-        chosen.sort(key=lambda item: reach.seconds[item.nodeid])
+        chosen = quickest(chosen, reach.seconds)
 
         def work() -> bool:
             path = Path(mutant.file).resolve()
@@ -384,13 +407,13 @@ def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
             sys.meta_path.insert(0, _Import(mutant))
 
         def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-            items.sort(key=lambda item: reach.seconds.get(item.nodeid, 0.0))
+            items[:] = quickest(items, reach.seconds)
 
     def work() -> bool:
         aside = [f"--deselect={test}" for test in reach.failures]
         return pytest.main([*PYTEST, *aside, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
 
-    return Trial(work, _limit(reach, [test for test in reach.seconds if test.startswith(tuple(tests))]))
+    return Trial(work, GRACE + PATIENCE * ENOUGH)
 
 
 class _Import:

@@ -205,6 +205,9 @@ def test_only_a_column_published_unchanged_can_be_predicted() -> None:
         classification(data, masked, "age")
     with pytest.raises(InputError, match="did you mean 'ill'"):
         classification(data, masked, "il")
+    # What is masked is not offered.
+    with pytest.raises(InputError, match="'tow' is not published unchanged; allowed: ill"):
+        classification(data, masked, "tow")
 
 
 class Seen:

@@ -530,8 +530,8 @@ def _row_maxima(matrix: Any) -> tuple[Ints, Ints]:
     """Largest entry of every row of a sparse matrix and its column (the smallest of several), 0 and -1 without any."""
     best, code = np.zeros(matrix.shape[0], dtype=np.int64), np.full(matrix.shape[0], -1, dtype=np.int64)
     owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    # Row by row, as the owners come: their own order stays.
     order = np.lexsort((matrix.indices, -matrix.data, owner))
-    owner = owner[order]
     first = np.ones(len(owner), dtype=bool)
     first[1:] = owner[1:] != owner[:-1]
     best[owner[first]] = matrix.data[order][first]

@@ -220,7 +220,7 @@ def _range_states(domain: Interval, occurring: NDArray[np.int32], state: Callabl
     bins = np.array_split(known, min(BINS, max(1, len(known)))) if len(known) else []
     for i in range(len(bins)):
         for j in range(i, len(bins)):
-            gap = float(domain.values[bins[j][0]] - domain.values[bins[i][-1]]) if j > i else 0.0
+            gap = float(domain.values[bins[j][0]] - domain.values[bins[i][-1]])  # of a bin with itself at most 0
             state(np.concatenate(bins[i : j + 1]), min(1.0, max(0.0, gap) / domain.width) if domain.width > 0 else 0.0)
     if len(known) < len(occurring):
         state(np.array([domain.missing_code]), 0.0)

@@ -216,7 +216,7 @@ def _common_axis(cells: Sequence[Cells], attribute: Attribute, schema: Schema) -
     frame = Interval(np.zeros(0), 0.0, labels=order, is_date=kind == "date")
     ends = [_read(column, _reader_of_ends(frame)) for column in cells]
     numbers = [number for table in ends for pair in table if isinstance(pair, tuple) for number in pair]
-    domain = Interval(np.unique(np.array(numbers, dtype=np.float64)), 1.0, has_missing=True, is_date=kind == "date")
+    domain = Interval(np.unique(np.array(numbers, dtype=np.float64)), 1.0, has_missing=True)
     return domain, [_code_ends(domain, pairs)[column.of_row] for pairs, column in zip(ends, cells, strict=True)]
 
 
