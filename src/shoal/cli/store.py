@@ -223,7 +223,7 @@ def history(
 
 @store.command("audit")
 def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
-    """Attack all releases together: intersection, difference, tracing. Exit code 1 says what is exposed.
+    """Attack all releases together: intersection, difference, tracing. Exit code 1 says what is exposed, or not decided.
 
     Example: shoal store audit --store sqlite:///registry.db
     """
@@ -231,7 +231,9 @@ def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     found = _open(url).audit()
     for sentence in found.findings:
         speaker.say(str(sentence))
-    if not found.exposed:
+    if found.undecided:
+        speaker.say(f"About {found.undecided:,} records it could not be decided within the budget.")
+    if found.safe:
         speaker.say("Comparing the releases with each other exposes nobody.")
     speaker.result(found.to_dict())
     found.require()

@@ -258,7 +258,13 @@ def test_rows_that_can_be_followed() -> None:
 
 
 def test_without_enough_to_compare() -> None:
-    assert audit([], AGE, K3).to_dict() == {"exposed": False, "releases": 0, "findings": [], "facts": {}}
+    assert audit([], AGE, K3).to_dict() == {
+        "exposed": False,
+        "undecided": 0,
+        "releases": 0,
+        "findings": [],
+        "facts": {},
+    }
     assert not audit([masked(shown(START))], AGE, K3, shown=[shown(START)]).exposed
     with pytest.raises(InputError, match="give all or none"):
         audit([masked(shown(START))] * 2, AGE, K3, shown=[shown(START)])

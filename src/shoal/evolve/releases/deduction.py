@@ -12,7 +12,7 @@ of it with the difference exactly. Chains of these over any number of releases a
 until nothing changes.
 
 The bounds are true of everybody who fits the releases, so what they prove is really known to such an intruder. They do
-not use every consequence (that would be an integer program); nor what the intruder knows of values themselves.
+not use every consequence (`evolve/releases/decision.py` does); nor what the intruder knows of values themselves.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Knowledge:
         `group` has the group of each value but missing, -1 for none.
         """
         support = np.full(len(self.sizes), len(group) + 1, dtype=np.int64)
-        np.minimum.at(support, self.member, _distinct(self.counts, group)[self.owner])
-        return _distinct(self.upper, group), support
+        np.minimum.at(support, self.member, distinct(self.counts, group)[self.owner])
+        return distinct(self.upper, group), support
 
     def told_at_once(self, classes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The cells of some classes: whatever is true of these, a single release tells."""
@@ -101,7 +101,7 @@ def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
     return Knowledge(persons, cell_of, cells, sizes, lower, upper, counts, owner, cell, whole)
 
 
-def _distinct(counts: Ints, group: Ints) -> Ints:
+def distinct(counts: Ints, group: Ints) -> Ints:
     """How many groups of known values each row has."""
     some = np.flatnonzero(group >= 0)
     some = some[np.argsort(group[some], kind="stable")]

@@ -4,7 +4,8 @@ Two intruders are tried.
 
 With `shown`, the rows behind each release, one who knows everybody's quasi-identifiers and who is in which release, and
 so each person's class every time. That is the strongest there is, and every finding is real: the sentence is true of the
-records it counts. `evolve/releases/deduction.py` says what is deduced. An update of the sensitive value ends what
+records it counts. `evolve/releases/deduction.py` says what is deduced, and `evolve/releases/decision.py` how the rest is
+decided exactly, or said to be undecided where the budget ends. An update of the sensitive value ends what
 a person's classes say about each other; who did not notice the update would deduce something false, which is not counted.
 
 Without `shown`, one who sees the masked tables alone, and takes classes of successive releases with the same, a containing
@@ -28,10 +29,12 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import InputError, VerificationError
-from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce
+from shoal.evolve.releases.decision import Budget, decide
+from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce, distinct
 from shoal.evolve.releases.guards import Plan, Shown, columns_of
 from shoal.evolve.releases.lives import apart, lives_of
 from shoal.microdata import Microdata, encode_sensitive
@@ -62,16 +65,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found; `facts` are measures over the newest release, by sensitive attribute."""
+    """What was found; `facts` are measures over the newest release, by sensitive attribute.
+
+    `undecided` are records about which nothing could be decided within the budget. That is not to say that they are safe.
+    """
 
     releases: int
     found: tuple[Finding, ...] = ()
     facts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    undecided: int = 0
 
     @property
     def exposed(self) -> bool:
         """Whether anything was found."""
         return bool(self.found)
+
+    @property
+    def safe(self) -> bool:
+        """Whether everything was decided and nothing found."""
+        return not self.found and not self.undecided
 
     @property
     def findings(self) -> list[str]:
@@ -80,8 +92,13 @@ class Audit:
 
     def require(self) -> Audit:
         """Itself, or an error with the first findings and the way out."""
-        if not self.exposed:
+        if self.safe:
             return self
+        if not self.found:
+            raise VerificationError(
+                f"Comparing the {self.releases} releases leaves {_count(self.undecided)} of which it could not be decided "
+                'within the budget whether they are exposed; use guard = "batching" or "m-invariance".'
+            )
         more = f" And {len(self.found) - 3} more." if len(self.found) > 3 else ""
         raise VerificationError(
             f"Comparing the {self.releases} releases exposes records: {' '.join(self.findings[:3])}{more} Nothing was "
@@ -92,6 +109,7 @@ class Audit:
         """For JSON."""
         return {
             "exposed": self.exposed,
+            "undecided": self.undecided,
             "releases": self.releases,
             "findings": [asdict(finding) for finding in self.found],
             "facts": {name: dict(numbers) for name, numbers in self.facts.items()},
@@ -130,20 +148,21 @@ def audit_members(shown: Sequence[Shown], schema: Schema, policy: Policy, *, new
     histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy)
     found: list[Finding] = []
     facts: dict[str, dict[str, float]] = {}
+    budget, undecided = Budget(), 0
     for name in histories.schema.named("sensitive"):
         publications, labels, records = histories.publications(name)
-        now = deduce(publications, len(labels))
-        exposed = histories.exposed_cells(now, name)
-        if newest_only and len(exposed):
-            past = deduce(publications[:-1], len(labels))
-            old = past.persons[np.isin(past.cell_of, histories.exposed_cells(past, name))]
-            fresh = ~np.isin(now.persons, old) & np.isin(now.cell_of, exposed)
-            exposed = np.unique(now.cell_of[fresh])
+        now, exposed, open_cells = histories.judged(publications, len(labels), name, budget)
+        if newest_only and len(exposed) + len(open_cells):
+            past, known, _ = histories.judged(publications[:-1], len(labels), name, budget)
+            old = past.persons[np.isin(past.cell_of, known)]
+            fresh = np.unique(now.cell_of[~np.isin(now.persons, old)])
+            exposed, open_cells = np.intersect1d(exposed, fresh), np.intersect1d(open_cells, fresh)
         found += [histories.tell(now, int(cell), name, labels, records) for cell in exposed]
+        undecided = max(undecided, int(now.sizes[open_cells].sum()))
         facts[name] = _facts(now, publications[-1])
     found += histories.followed(newest_only)
     found.sort(key=lambda finding: (finding.records, finding.release))
-    return Audit(len(shown), tuple(found), facts)
+    return Audit(len(shown), tuple(found), facts, undecided)
 
 
 def smallest_class(policy: Policy) -> int:
@@ -191,23 +210,41 @@ class _Histories:
             warnings.simplefilter("ignore")  # said when the release was made
             return [model.bind(column, newest) for model in asked if model.per_attribute]
 
-    def exposed_cells(self, known: Knowledge, attribute: str) -> Ints:
-        """Cells of which releases tell more than the policy allows and more than one release does.
+    def judged(
+        self, publications: Sequence[Publication], values: int, attribute: str, budget: Budget
+    ) -> tuple[Knowledge, Ints, Ints]:
+        """What publications tell, and the cells of which they tell more than the policy allows and more than one release does.
 
         Everybody is promised two possible values at least, and what the models promise (`Rule.promise`, `Rule.exposed`).
+        Last the cells about which it could not be decided.
         """
+        known = deduce(publications, values)
         rules = self.rules(attribute)
-        promises = [Promise(np.arange(known.upper.shape[1] - 1), 2)]
+        promises = [Promise(np.arange(values - 1), 2)]
         promises += [promise for rule in rules if (promise := rule.promise()) is not None]
-        exposed = (known.sizes < self.k) & (known.lower[:, 1:] > 0).any(axis=1) & ~known.whole
+        limits = []
         for promise in promises:
             possible, support = known.groups(promise.group)
-            exposed |= (possible > 0) & (possible < np.minimum(promise.least, support))
-        class_sizes = known.counts.sum(axis=1)
-        for rule in rules:
-            alone = known.told_at_once(rule.exposed(class_sizes, known.counts[:, 1:], known.counts[:, 1:]))
-            exposed |= rule.exposed(known.sizes, known.lower[:, 1:], known.upper[:, 1:]) & ~known.whole & ~alone
-        return np.flatnonzero(exposed)
+            # Who can have no value of any group is promised none.
+            limits.append((promise.group, np.where(possible > 0, np.minimum(promise.least, support), 0)))
+        few = (known.sizes < self.k) & ~known.whole
+        sizes = known.counts.sum(axis=1)
+        open_to = [
+            ~known.whole & ~known.told_at_once(r.exposed(sizes, known.counts[:, 1:], known.counts[:, 1:]))
+            for r in rules
+        ]
+
+        def exposed(cells: Ints, lower: Ints, upper: Ints) -> NDArray[np.bool_]:
+            found = few[cells] & (lower[:, 1:] > 0).any(axis=1)
+            for group, limit in limits:
+                found |= distinct(upper, group) < limit[cells]
+            for rule, ask in zip(rules, open_to, strict=True):
+                found |= ask[cells] & rule.exposed(known.sizes[cells], lower[:, 1:], upper[:, 1:])
+            return found
+
+        known, undecided = decide(known, exposed, budget)
+        found = exposed(np.arange(len(known.sizes)), known.lower, known.upper)
+        return known, np.flatnonzero(found), np.flatnonzero(undecided & ~found)
 
     def tell(self, known: Knowledge, cell: int, attribute: str, labels: list[str], records: Ints) -> Finding:
         """The sentence about an exposed cell."""

@@ -98,6 +98,12 @@ def publish(
     release = _masked(plan, settings)
     told_by = [*earlier, Earlier(number, release.masked, plan.shown)]
     found = _audited(told_by, settings, newest_only=True)
+    if found.undecided and not found.exposed and not allow_exposure:
+        raise VerificationError(
+            f"Release {number} was refused, because it could not be decided within the budget whether comparing it with the "
+            f"earlier ones exposes some of {found.undecided:,} records. Use the guard batching or m-invariance, wait for more "
+            "changes, or release all the same with allow_exposure."
+        )
     if found.exposed and not allow_exposure:
         raise VerificationError(
             f"Release {number} was refused, because comparing it with the earlier ones exposes somebody: "
@@ -115,6 +121,7 @@ def publish(
         "counterfeits": plan.counterfeits,
         "counterfeits_by_class": _counterfeits(plan, settings) if plan.counterfeits else [],
         "exposed": bool(found.exposed),
+        "undecided": found.undecided,
         "table_sha256": hashlib.sha256(content).hexdigest(),
     }
     if target is None:
