@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 
-.PHONY: demo test lint mutation bench docs clean help
+.PHONY: demo test lint mutation fuzz bench docs clean help
 
 help:
 	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
 	@echo "make test   all tests"
 	@echo "make lint   formatting, types, layers, no function too large"
 	@echo "make mutation  mistakes put into the code, and whether a test notices"
+	@echo "make fuzz   random releases for ten minutes, judged by a checker that is not ours"
 	@echo "make bench  every measured claim (writes benchmarks/out/)"
 	@echo "make docs   regenerate the pages that are written by programs"
 
@@ -30,6 +31,9 @@ lint: $(DEV)
 
 mutation: $(DEV)
 	$(BIN)/python -m tools.mutation
+
+fuzz: $(DEV)
+	$(BIN)/python -m tools.fuzz --seconds 600
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks

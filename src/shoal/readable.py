@@ -50,9 +50,15 @@ def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
     models that measure distances.
     """
     kind, _, _ = kind_of(output, None)
-    published = data.frame.drop(data.schema.named("identifier"))
+    published = data.frame.drop(data.schema.named("identifier"), data.schema.named("person"))
     if kind == "xlsx":
         check_cells(published, output)
+        nothing = published.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        if nothing.any():
+            raise InputError(
+                f"Record {int(nothing.arg_max() or 0) + 1} has no value in any column that is published, and in '{output.name}' "
+                "such a row is lost, because Excel files hold cells and not rows; leave it out, or write another format."
+            )
     if kind not in ("text", "jsonl"):
         return
     for name in data.schema.named("sensitive"):

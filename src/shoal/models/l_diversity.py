@@ -200,5 +200,9 @@ class RecursiveRule(Rule):
 def entropy(counts: Ints) -> Floats:
     """-Σ (r/s) ln(r/s) per class, as ln s − Σ r ln r / s; 0 where nothing is known."""
     total = np.maximum(1, counts.sum(axis=1))
+    if counts.size < total.max(
+        initial=0
+    ):  # few classes of many parts of persons: a table of all logarithms would be longer
+        return np.asarray(exact.log(total) - (counts * exact.log(np.maximum(counts, 1))).sum(axis=1) / total)
     logs = exact.log(np.arange(1, int(total.max(initial=0)) + 1))
     return np.asarray(logs[total - 1] - (counts * logs[np.maximum(counts, 1) - 1]).sum(axis=1) / total)

@@ -23,6 +23,10 @@ ORDINARY = 30_000
 RELOCATION_SECONDS = {"fast": 4.0, "thorough": 20.0}
 
 
+# A budget of more than a day is a slip of the pen.
+DAY = 86_400
+
+
 def box_budget(effort: Effort, n: int) -> int:
     """Operations of a box search over n records."""
     if isinstance(effort, str) and effort in EFFORTS:
@@ -39,6 +43,8 @@ def relocation_budget(effort: Effort) -> int:
 
 
 def _seconds(effort: Effort) -> float:
-    if isinstance(effort, str | bool) or not 0 < effort < float("inf"):
-        raise ConfigError(f"refine = {effort!r} is not allowed; write fast, thorough or a number of seconds.")
+    if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort <= DAY:
+        raise ConfigError(
+            f"refine = {effort!r} is not allowed; write fast, thorough or a number of seconds, at most {DAY:,} (a day)."
+        )
     return float(effort)
