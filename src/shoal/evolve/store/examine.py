@@ -18,6 +18,7 @@ from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_state
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.schema import Attribute, Schema
+from shoal.transform import transformed
 from shoal.verifier import verify
 
 CLASS = "__class"
@@ -96,7 +97,8 @@ def _policy(rows: Any, state: State, settings: Settings) -> Iterator[str]:
     }
     schema = Schema({**others, CLASS: Attribute(role="quasi", kind="category")})  # type: ignore[call-arg]
     try:
-        verify(frame.with_columns(classes), settings.policy, schema).require()
+        # The store holds what came in; what it says about columns holds for what leaves.
+        verify(transformed(frame, settings.schema).with_columns(classes), settings.policy, schema).require()
     except ShoalError as problem:
         yield str(problem)
 
