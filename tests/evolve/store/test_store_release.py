@@ -55,6 +55,17 @@ def test_a_release_is_written_verified_and_remembered(file: str, tmp_path: Path)
     assert shoal.Store.open(file).release().number == 4
 
 
+def test_a_dangerous_column_stops_a_release_of_the_store_and_an_accepted_one_is_told(file: str, tmp_path: Path) -> None:
+    store = make(file, schema={**SCHEMA, "note": {"role": "other"}})
+    with pytest.raises(InputError, match=r"'note'.*tells records apart.*accept"):
+        store.release(tmp_path / "one.csv")
+    assert not (tmp_path / "one.csv").exists()
+    assert store.history() == []
+    accepted = make(f"sqlite:///{tmp_path}/accepted.db").release()
+    told = accepted.manifest["published_as_it_is"]["findings"]
+    assert [(one["column"], one["accepted"]) for one in told] == [("note", "a number that only the tests know")]
+
+
 def test_a_column_that_lost_its_last_value_is_named_with_the_way_out(file: str) -> None:
     store = make(file)
     store.update(people(0, 60).with_columns(pl.lit(None, dtype=pl.Int64).alias("age")))
@@ -180,8 +191,8 @@ def test_a_store_made_of_microdata_with_every_kind_of_column(file: str) -> None:
         "job": {"role": "quasi", "taxonomy": "auto"},
         "born": {"role": "quasi", "kind": "date", "domain": ["1900-01-01", "2030-01-01"]},
         "size": {"role": "quasi", "order": ["small", "middle", "large"]},
-        "seen": {"role": "other"},
-        "wish": {"role": "other"},
+        "seen": {"role": "other", "accept": "made up"},
+        "wish": {"role": "other", "accept": "made up"},
         "stay": {"role": "sensitive"},
     }
     policy = POLICY & shoal.Personalized(0.8, guard="wish", attribute="illness")

@@ -86,7 +86,8 @@ def _numbers(connection: sa.Connection, state: State, rows: Any) -> Iterator[str
 def _policy(rows: Any, state: State, settings: Settings) -> Iterator[str]:
     """The verifier on a table whose only quasi-identifier is the class."""
     try:
-        frame = decode_rows([row.content for row in rows], state.types)
+        # Records are kept as they came; what is published of them is rounded and truncated as declared.
+        frame = transformed(decode_rows([row.content for row in rows], state.types), settings.schema)
     except pl.exceptions.PolarsError as error:
         yield f"the records cannot be read ({str(error).splitlines()[0]})."
         return

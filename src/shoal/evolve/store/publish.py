@@ -15,6 +15,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from shoal.collisions import Recoding, published_classes
+from shoal.declaration import examine
 from shoal.errors import InputError, InternalError, ShoalError, VerificationError
 from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
 from shoal.evolve.store import tables
@@ -246,6 +247,7 @@ def _masked(plan: Plan, settings: Settings) -> Release:
                 "(shoal store undo), bring records that have values, or create a store without the column."
             )
     data = Microdata.from_frame(frame, settings.schema)
+    asis = examine(data.frame, data.schema).require()
     rules = data.rules(settings.policy)
     partition = Partition.compact(plan.shown.classes)
     shown_as = Recoding(intervals=settings.intervals)
@@ -278,6 +280,7 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     }
     told = published_half(data, settings.policy, evidence, measures, how)
     told["roles"] = {**dict.fromkeys(settings.ignored, "identifier"), **told["roles"]}
+    told["published_as_it_is"] = asis.to_dict()
     return Release(
         masked, settings.policy, evidence, measures, told, secret_half(data, measures, how, {}), data, partition
     )
