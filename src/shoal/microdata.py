@@ -35,6 +35,7 @@ from shoal.models.persons import Crowd
 from shoal.persons import Persons, persons_of, settled
 from shoal.policy import Policy, Rules, labelled
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
+from shoal.shown import Shown
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
 from shoal.taxonomy_build import number_label
 from shoal.transform import transformed
@@ -60,7 +61,7 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Microdata:
+class Microdata(Shown):
     """The table, encoded once and immutable. Make one with `from_frame`, or with `shoal.read` from a file.
 
     - `frame`: the table as a polars frame, as it was declared (rounded, coded, without records that `missing="drop"`
@@ -186,6 +187,12 @@ class Microdata:
             dropped=dropped,
             persons=persons,
         )
+
+    def __repr__(self) -> str:
+        """What it is, without any of its records."""
+        roles = [(role, self.schema.named(role)) for role in ("quasi", "sensitive", "other", "identifier", "person")]
+        told = "; ".join(f"{role}: {', '.join(names)}" for role, names in roles if names)
+        return f"<Microdata of {self.frame.height:,} records; {told}>"
 
     @property
     def n(self) -> int:

@@ -27,6 +27,7 @@ from shoal.io.frames import apply_missing, from_polars, to_polars
 from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, shows, words_of
 from shoal.models.conditions import max_classes
 from shoal.schema import Kind, Role
+from shoal.shown import Shown
 
 K, P = 5, 3  # what is suggested: nobody among fewer than five, with three different secrets
 FEW_VALUES = 20  # categories with no more values than this do well as sets
@@ -68,7 +69,7 @@ class Diversity:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Shown):
     """A table's columns, and what is suggested for all of them together."""
 
     records: int
@@ -355,6 +356,16 @@ def _hint(words: Sequence[str]) -> _Hint | None:
         if known & whole or any(stem in joined for stem in stems):
             return hint
     return None
+
+
+def speaks_of(name: str) -> str | None:
+    """What the name of a column speaks of, where that is known.
+
+    >>> speaks_of("zip"), speaks_of("admitted"), speaks_of("x17")
+    ('a place', 'a visible trait or event', None)
+    """
+    hint = _hint(words_of(name))
+    return None if hint is None else hint.about
 
 
 def _suggest(facts: _Facts) -> ColumnProfile:

@@ -23,6 +23,7 @@ from shoal.persons import Persons
 from shoal.policy import Policy
 from shoal.recode import generalize, microaggregate
 from shoal.schema import Intervals, Schema
+from shoal.shown import Shown, written
 from shoal.space import States
 from shoal.verifier import Evidence, masked_schema, verify
 
@@ -36,7 +37,7 @@ LARGE, LARGER = 64_000_000, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Shown):
     """A masked table that has passed verification; `shoal.anonymize` makes it.
 
     - `masked`: the published table as a polars frame (`frame` is the same in the library that came in).
@@ -69,6 +70,11 @@ class Release:
     data: Microdata = field(repr=False)
     partition: Partition = field(repr=False)
     persons: Persons | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """What it is, without any of its records."""
+        found = self.evidence
+        return f"<Release of {found.records:,} records in {found.classes:,} classes; {self.policy} holds>"
 
     @property
     def frame(self) -> Any:
@@ -121,6 +127,23 @@ class Release:
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
         return target
+
+    def report(self, path: str | Path, for_: str = "owner") -> Path:
+        """Write a report that people read before they sign: one page of HTML, without script or network (docs/report.md).
+
+        - `path`: where it goes; its name ends in .html. It replaces an older report and no other file.
+        - `for_`: "owner" (the default: with figures of the original, such as what was lost and what an intruder could have
+          done before) or "public" (nothing that the masked table does not tell).
+
+        Returns the path.
+
+        >>> import polars as pl, shoal, tempfile
+        >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [21, 22, 40, 41]}), {"age": {"role": "quasi"}})
+        >>> release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False)
+        >>> release.report(tempfile.mkdtemp() + "/report.html", for_="public").name
+        'report.html'
+        """
+        return Path(written(self, path, for_))
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ def demo(
     from shoal.io.files import write_table
     from shoal.manifest import manifest_path
     from shoal.policy import Policy
+    from shoal.report import report_release
     from shoal.schema import read_config
     from shoal.verifier import verify_file
 
@@ -57,5 +58,7 @@ def demo(
 
     verify_file(masked, Policy.from_config(configuration.config.policy), configuration.schema).require()
     speaker.say(f"3. Read back from the file alone and verified. The evidence is in {manifest_path(masked)}")
+    page = report_release(release, folder / "report.html", name=masked.name)
+    speaker.say(f"4. What to look at before signing, to open in a browser: {page}")
     speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")
     speaker.result({"folder": str(folder), **told(release)})

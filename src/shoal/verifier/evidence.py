@@ -11,6 +11,7 @@ import polars as pl
 
 from shoal.errors import VerificationError
 from shoal.io.frames import from_polars
+from shoal.shown import Shown
 
 # Failing classes that a message names: enough to see what is wrong.
 SHOWN = 5
@@ -75,7 +76,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Shown):
     """What the verifier found in a masked table.
 
     `records` and `classes` are counts, `smallest` and `largest` the sizes of classes; `checks` has one entry a rule and
