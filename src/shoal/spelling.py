@@ -80,6 +80,11 @@ def alike(values: Sequence[str]) -> list[list[int]]:
     return list(groups.values())
 
 
+def looks_of(values: Sequence[str]) -> list[str]:
+    """Each text as it looks: equal for texts that nobody can tell apart."""
+    return _keys(pl.Series(values, dtype=pl.String))["look"].to_list()
+
+
 def means_missing(values: Sequence[str]) -> list[bool]:
     """Which texts say that there is no value."""
     return [key in MISSING_WORDS for key in _keys(pl.Series(values, dtype=pl.String))["case"]]

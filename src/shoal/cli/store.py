@@ -131,6 +131,31 @@ def delete(
     _tell(_open(url).delete(file, batch=batch), Speaker(as_json, quiet))
 
 
+@store.command("forget")
+def forget(
+    keys: list[str] = typer.Argument(..., help="The keys of the people, or one file with the key column."),
+    url: str = URL,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Remove people for good, whether they are still in the table or not: their keys and values are nowhere in it afterwards.
+
+    What was published cannot be recalled. A row of theirs that is still shown stays, as one of the rows of its class and with
+    somebody else's quasi-identifiers, until the class leaves: were it missing, its value could be told from the release before.
+
+    Example: shoal store forget 1047 --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    one = Path(keys[0])
+    done = _open(url).forget(one if len(keys) == 1 and one.suffix and one.exists() else keys)
+    speaker.say(f"Version {done.version}: {done.forgotten:,} forgotten, of whom {done.deleted:,} were in the table.")
+    if done.still_shown:
+        speaker.say(
+            f"{done.still_shown:,} rows of theirs are published; they stay, as anybody's, until their classes leave."
+        )
+    speaker.result(done.to_dict())
+
+
 @store.command("release")
 def release(
     url: str = URL,

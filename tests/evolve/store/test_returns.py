@@ -13,7 +13,7 @@ from tests.reference.intruder import exposed, releases_of
 
 import shoal
 from shoal.errors import VerificationError
-from shoal.evolve.store.publish import earlier_releases
+from shoal.evolve.store.archive import read_memory
 from shoal.evolve.store.sync import sync
 from shoal.io import write_sql
 
@@ -31,8 +31,8 @@ def first(n: int = 8) -> pl.DataFrame:
     return rows(*((i, 10 * (i // 4) + i % 4 + 20, ILLS[i % 4]) for i in range(n)))
 
 
-def make(folder: Path, guard: Any = "batching", policy: Any = POLICY, **more: Any) -> shoal.Store:
-    return shoal.Store.create(
+def make(folder: Path, guard: Any = "batching", policy: Any = POLICY, **more: Any) -> Published:
+    made = shoal.Store.create(
         f"sqlite:///{folder}/registry.db",
         more.pop("data", first()),
         policy,
@@ -44,20 +44,36 @@ def make(folder: Path, guard: Any = "batching", policy: Any = POLICY, **more: An
         m=2 if guard == "m-invariance" else None,
         **more,
     )
+    return Published(made)
 
 
-def published(store: shoal.Store) -> list[list[tuple[int, int, str]]]:
-    """Person, class and illness of every row of every release, as the test knows them; counterfeits are negative."""
+class Published:
+    """A store whose releases are noted by the test: person, class and illness of every row; counterfeits are negative."""
+
+    def __init__(self, store: shoal.Store) -> None:
+        self.store = store
+        self.releases: list[list[tuple[int, int, str]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def release(self, *args: Any, **more: Any) -> Any:
+        made = self.store.release(*args, **more)
+        self.releases.append(newest(self.store))
+        return made
+
+
+def newest(store: shoal.Store) -> list[tuple[int, int, str]]:
+    """The rows behind the newest release."""
     with store._database.reading() as connection:
-        releases = earlier_releases(connection, pl.DataFrame(schema={"age": pl.Int64, "ill": pl.String}))
-    return [
-        list(zip(one.shown.records.tolist(), one.shown.classes.tolist(), one.shown.frame["ill"], strict=True))
-        for one in releases
-    ]
+        like = pl.DataFrame(schema={"age": pl.Int64, "ill": pl.String})
+        shown = read_memory(connection, store.settings, like).before
+    assert shown is not None
+    return list(zip(shown.records.tolist(), shown.classes.tolist(), shown.frame["ill"], strict=True))
 
 
-def learned(store: shoal.Store, k: int = 2, p: int = 2) -> set[Any]:
-    return exposed(releases_of(published(store)), k, p)
+def learned(store: Published, k: int = 2, p: int = 2) -> set[Any]:
+    return exposed(releases_of(store.releases), k, p)
 
 
 @pytest.mark.parametrize("guard", ["batching", "m-invariance"])
@@ -115,7 +131,7 @@ def test_a_feed_in_which_a_discharge_is_taken_back(tmp_path: Path) -> None:
         away = [None if i in here else "2024-05-01" for i in range(8)]
         more = first().with_columns(version=pl.lit(version), discharged_at=pl.Series(away, dtype=pl.String))
         write_sql(more, source, "patients", force=True)
-        sync(store, source, "patients", deleted="discharged_at")
+        sync(store.store, source, "patients", deleted="discharged_at")
 
     clinic(1, 4, 5, 6, 7)
     store.release()

@@ -279,14 +279,18 @@ def test_a_database_that_is_no_store(file: str, tmp_path: Path) -> None:
 
 def test_an_older_layout_is_upgraded_and_a_newer_one_refused(url: str) -> None:
     store = make(url)
+    store.release()
     with store._database.writing() as connection:  # layout 1 had no feeds, and layout 2 no persons
         for table in ("shoal_feeds", "shoal_left"):
             connection.execute(sa.text(f"DROP TABLE {table}"))
         for table in ("shoal_records", "shoal_journal"):
             connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN person"))
         connection.execute(sa.text("DELETE FROM shoal_meta WHERE name = 'secret'"))
+        for column in ("members", "faces"):
+            connection.execute(sa.text(f"ALTER TABLE shoal_releases DROP COLUMN {column}"))
         connection.execute(sa.text("UPDATE shoal_meta SET value = '1' WHERE name = 'layout'"))
     opened = shoal.Store.open(url)
+    assert not opened.audit().exposed and opened.release().masked.equals(store.release().masked)
     assert opened.mark("somewhere") is None
     opened.apply(insert=people(60, 2), mark=("somewhere", "7"))
     assert shoal.Store.open(url).mark("somewhere") == "7"

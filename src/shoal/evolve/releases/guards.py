@@ -57,6 +57,8 @@ class Shown:
     frame: pl.DataFrame
     lives: Mapping[str, Numbers] | None = None
     """By sensitive attribute, which of the record's lives each row is."""
+    texts: Mapping[int, str] | None = None
+    """What each class published, in words, where `frame` has no quasi-identifiers any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +161,14 @@ def returned(now: Table, before: Shown | None, earlier: Sequence[Shown]) -> Show
         numbers = np.unique(shown.classes[rows], return_inverse=True)[1] + count
         # A member that is published elsewhere, or was again later, is listed as nobody: it only gives the class its values.
         records = np.where(back[rows], shown.records[rows], -1)
-        parts.append(Shown(records, numbers, shown.frame[rows].select(now.frame.columns).cast(now.frame.schema)))
+        names = [name for name in now.frame.columns if name in shown.frame.columns]
+        values = shown.frame[rows].select(pl.col(name).cast(now.frame.schema[name]) for name in names)
+        parts.append(Shown(records, numbers, values))
         missing, count = np.setdiff1d(missing, shown.records[back]), int(numbers.max()) + 1
     if not parts:
         return Shown(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), now.frame.clear())
     records, classes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("records", "classes"))
-    return Shown(records, classes, pl.concat([part.frame for part in parts]))
+    return Shown(records, classes, pl.concat([part.frame for part in parts], how="diagonal"))
 
 
 def aligned(before: Shown, now: Table) -> tuple[pl.DataFrame, Numbers]:

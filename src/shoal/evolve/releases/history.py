@@ -141,8 +141,18 @@ def audit(
     return Audit(len(releases), tuple(found))
 
 
-def audit_members(shown: Sequence[Shown], schema: Schema, policy: Policy, *, newest_only: bool = False) -> Audit:
-    """The audit against one who knows everybody's class in every release."""
+def audit_members(
+    shown: Sequence[Shown],
+    schema: Schema,
+    policy: Policy,
+    *,
+    newest_only: bool = False,
+    followed: Sequence[Finding] | None = None,
+) -> Audit:
+    """The audit against one who knows everybody's class in every release.
+
+    Rows that can be `followed` are found by the rows themselves, unless they have been found already.
+    """
     if len(shown) < 2:
         return Audit(len(shown))
     histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy)
@@ -160,7 +170,12 @@ def audit_members(shown: Sequence[Shown], schema: Schema, policy: Policy, *, new
         found += [histories.tell(now, int(cell), name, labels, records) for cell in exposed]
         undecided = max(undecided, int(now.sizes[open_cells].sum()))
         facts[name] = _facts(now, publications[-1])
-    found += histories.followed(newest_only)
+    if followed is None:
+        pairs = list(enumerate(pairwise(shown), start=2))
+        followed = [
+            f for t, pair in (pairs[-1:] if newest_only else pairs) for f in rows_followed(*pair, t, schema, policy)
+        ]
+    found += followed
     found.sort(key=lambda finding: (finding.records, finding.release))
     return Audit(len(shown), tuple(found), facts, undecided)
 
@@ -279,57 +294,62 @@ class _Histories:
             return last + 1, last, "changed in" if after else "left"
         return newest, newest, "stayed in"
 
-    def followed(self, newest_only: bool) -> list[Finding]:
-        """Rows that can be recognized in two successive releases by the columns published as they are."""
-        others = self.schema.named("other")
-        if not others:
-            return []
-        names = [*others, *self.schema.named("sensitive")]
-        pairs = list(pairwise(range(len(self.shown))))
-        found = []
-        for older, newer in pairs[-1:] if newest_only else pairs:
-            one, other = self._lines(older, names), self._lines(newer, names)
-            both = one.join(other, on="record", suffix="_new")
-            cells = both.filter(pl.col("record") >= 0).with_columns(
-                together=pl.len().over("class", "class_new"),
-                same=pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_new")) for name in names),
-            )
-            hit = cells.filter(pl.col("single") & pl.col("single_new") & pl.col("same") & (pl.col("together") < self.k))
-            for row in hit.sort("record").iter_rows(named=True):
-                shown = ", ".join(f"{name} = {row[name]}" for name in names)
-                sentence = (
-                    f"Comparing releases {newer} and {newer + 1} gives away that the row with {shown} in the class "
-                    f"({self._class_text(newer, row['class_new'])}) belongs to one of {row['together']} persons."
-                )
-                found.append(Finding("tracing", newer + 1, None, 1, (), sentence))
-        return found
-
-    def _lines(self, release: int, names: list[str]) -> pl.DataFrame:
-        shown = self.shown[release]
-        lines = shown.frame.select(names).with_columns(
-            pl.Series("record", shown.records), pl.Series("class", shown.classes)
-        )
-        return lines.with_columns(single=pl.len().over(names) == 1)
-
-    @cached_property
-    def _texts(self) -> dict[int, dict[int, str]]:
-        return {}
-
     def _class_text(self, release: int, number: int) -> str:
-        """What a class publishes, in words."""
+        """What a class published, in words."""
         if release not in self._texts:
             shown = self.shown[release]
-            data = Microdata.from_frame(shown.frame, self.schema)
-            numbers, labels = np.unique(shown.classes, return_inverse=True)
-            partition = Partition(labels.astype(np.int32))
-            space = data.space("ncp")
-            columns = space.publish(space.states(data.codes, partition.order, partition.starts))
-            texts = {}
-            for c, name in enumerate(numbers.tolist()):
-                cells = zip(data.quasi, (column[c] for column in columns), strict=True)
-                texts[name] = ", ".join(f"{quasi} = {'missing' if cell is None else cell}" for quasi, cell in cells)
-            self._texts[release] = texts
+            self._texts[release] = shown.texts or class_texts(shown, self.schema)
         return self._texts[release][number]
+
+    @cached_property
+    def _texts(self) -> dict[int, Mapping[int, str]]:
+        return {}
+
+
+def class_texts(shown: Shown, schema: Schema) -> dict[int, str]:
+    """What every class publishes of its quasi-identifiers, in words."""
+    data = Microdata.from_frame(shown.frame, columns_of(shown.frame, schema))
+    numbers, labels = np.unique(shown.classes, return_inverse=True)
+    partition = Partition(labels.astype(np.int32))
+    space = data.space("ncp")
+    columns = space.publish(space.states(data.codes, partition.order, partition.starts))
+    texts = {}
+    for c, name in enumerate(numbers.tolist()):
+        cells = zip(data.quasi, (column[c] for column in columns), strict=True)
+        texts[name] = ", ".join(f"{quasi} = {'missing' if cell is None else cell}" for quasi, cell in cells)
+    return texts
+
+
+def rows_followed(older: Shown, newer: Shown, number: int, schema: Schema, policy: Policy) -> list[Finding]:
+    """Rows that can be recognized in release `number` and the one before by the columns published as they are."""
+    known = columns_of(newer.frame, schema)
+    if not known.named("other"):
+        return []
+    names = [*known.named("other"), *known.named("sensitive")]
+    both = _lines(older, names).join(_lines(newer, names), on="record", suffix="_new")
+    cells = both.filter(pl.col("record") >= 0).with_columns(
+        together=pl.len().over("class", "class_new"),
+        same=pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_new")) for name in names),
+    )
+    few = pl.col("together") < smallest_class(policy)
+    hit = cells.filter(pl.col("single") & pl.col("single_new") & pl.col("same") & few)
+    texts = class_texts(newer, schema) if hit.height else {}
+    found = []
+    for row in hit.sort("record").iter_rows(named=True):
+        shown = ", ".join(f"{name} = {row[name]}" for name in names)
+        sentence = (
+            f"Comparing releases {number - 1} and {number} gives away that the row with {shown} in the class "
+            f"({texts[row['class_new']]}) belongs to one of {row['together']} persons."
+        )
+        found.append(Finding("tracing", number, None, 1, (), sentence))
+    return found
+
+
+def _lines(shown: Shown, names: list[str]) -> pl.DataFrame:
+    lines = shown.frame.select(names).with_columns(
+        pl.Series("record", shown.records), pl.Series("class", shown.classes)
+    )
+    return lines.with_columns(single=pl.len().over(names) == 1)
 
 
 def _count(number: int) -> str:

@@ -37,7 +37,7 @@ than m real persons, and columns that are published as they are would let rows b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -130,8 +130,9 @@ def invariance(
     m = _checked_m(m, data, policy)
     last = len(before.records) if before is not None else 0
     back, unlike = _distinct(back, attribute)
-    before = _both(before, back, now) if before is not None else None
-    old, place = aligned(before, now) if before is not None else (now.frame.clear(), np.zeros(0, dtype=np.int64))
+    before = _both(before, back, now, attribute) if before is not None else None
+    narrow = replace(now, frame=now.frame.select(attribute))
+    old, place = aligned(before, narrow) if before is not None else (now.frame.clear(), np.zeros(0, dtype=np.int64))
     labels, codes = _encode(now.frame[attribute], old[attribute])
     values = codes[: now.frame.height].copy()
     frequency = np.bincount(values, minlength=len(labels)).astype(np.int64)
@@ -156,14 +157,14 @@ def invariance(
     return _plan(work, now, data, policy, classes, waiting, labels, attribute, next_class)
 
 
-def _both(before: Shown, back: Shown, now: Table) -> Shown:
-    """The last release and the classes of records that are back as one."""
-    frame = before.frame.select(now.frame.columns).cast(now.frame.schema)
+def _both(before: Shown, back: Shown, now: Table, attribute: str) -> Shown:
+    """The last release and the classes of records that are back as one, with nothing but the sensitive attribute."""
+    value = pl.col(attribute).cast(now.frame.schema[attribute])
     classes = back.classes + int(before.classes.max(initial=-1)) + 1
     return Shown(
         np.concatenate([before.records, back.records]),
         np.concatenate([before.classes, classes]),
-        pl.concat([frame, back.frame]),
+        pl.concat([before.frame.select(value), back.frame.select(value)]),
     )
 
 

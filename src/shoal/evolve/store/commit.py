@@ -80,16 +80,22 @@ def mark_of(connection: sa.Connection, feed: tuple[str, str] | None) -> tuple[st
     return None if found is None else (feed[0], found)
 
 
+def records_of(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Any]:
+    """The rows of those of the keys that are in the table."""
+    found: dict[str, Any] = {}
+    for part in tables.chunks(keys):
+        query = sa.select(tables.records).where(tables.records.c.key.in_(part))
+        found.update({row.key: row for row in connection.execute(query)})
+    return found
+
+
 def locate(
     connection: sa.Connection, settings: Settings, state: State, given: Mapping[str, KeyedRows], leaving: list[str]
 ) -> Located:
     """Find the keys of a batch in the store; refuses those that should not be there, and those that should."""
     wanted = [key for rows in given.values() for key in rows.keys] + leaving
     _require_once(wanted, settings.key)
-    found: dict[str, Any] = {}
-    for part in tables.chunks(wanted):
-        query = sa.select(tables.records).where(tables.records.c.key.in_(part))
-        found.update({row.key: row for row in connection.execute(query)})
+    found = records_of(connection, wanted)
     for row, key in enumerate(given["insert"].keys if "insert" in given else []):
         if key in found:
             raise InputError(
@@ -192,6 +198,19 @@ def adopt(connection: sa.Connection, live: Live, state: State, labels: Any) -> A
         before=None,
     )
     return _told(version, None, live.classes, {"moved": len(change.moved)})
+
+
+def forgotten(connection: sa.Connection, state: State, deleted: int) -> int:
+    """Make of the deletion of people who are to be forgotten, if there was one, a change that cannot be taken back."""
+    version = state.version + 1
+    if deleted:
+        this = tables.batches.c.version == version
+        connection.execute(tables.batches.update().where(this).values(kind="forgetting"))
+        connection.execute(tables.state.update().values(before=None))
+        return version
+    write_batch_row(connection, version, "forgetting", {"deleted": 0})
+    _write_state(connection, state, before=None)
+    return version
 
 
 def take_back(connection: sa.Connection, state: State) -> Applied:
@@ -374,8 +393,10 @@ def persons_of(connection: sa.Connection, keys: Sequence[str], numbers: Sequence
     digests = tables.digest_of(connection, keys)
     known: dict[str, int] = {}
     for part in tables.chunks(digests):
-        query = sa.select(tables.left.c.digest, tables.left.c.person).where(tables.left.c.digest.in_(part))
+        these = tables.left.c.digest.in_(part)
+        query = sa.select(tables.left.c.digest, tables.left.c.person).where(these)
         known.update({row.digest: row.person for row in connection.execute(query)})
+        connection.execute(tables.left.update().where(these, tables.left.c.forgotten).values(forgotten=False))
     return [known.get(digest, number) for digest, number in zip(digests, numbers, strict=True)]
 
 
@@ -396,7 +417,9 @@ def _remove(connection: sa.Connection, rows: Sequence[Any], version: int) -> Non
     digests = tables.digest_of(connection, [row.key for row in rows]) if rows else []
     for part in tables.chunks(digests):
         connection.execute(tables.left.delete().where(tables.left.c.digest.in_(part)))
-    persons = [{"digest": digest, "person": row.person} for digest, row in zip(digests, rows, strict=True)]
+    persons = [
+        {"digest": digest, "person": row.person, "forgotten": False} for digest, row in zip(digests, rows, strict=True)
+    ]
     _many(connection, tables.left.insert(), persons)
 
 

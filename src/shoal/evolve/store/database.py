@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,6 +90,31 @@ class Database:
         with self._connected("BEGIN IMMEDIATE", "READ COMMITTED") as connection:
             yield connection
 
+    def scrub(self, names: list[str]) -> None:
+        """Leave nothing of what was deleted in the files of these tables: no free pages, no journal, no dead rows.
+
+        What the server itself keeps elsewhere, its log and its backups, it cannot reach.
+        """
+        try:
+            if not self.is_sqlite:
+                with self.engine.connect() as connection:
+                    alone = connection.execution_options(isolation_level="AUTOCOMMIT")
+                    for name in names:
+                        alone.exec_driver_sql(f"VACUUM FULL {name}")
+                return
+            with self.engine.connect() as connection:
+                cursor = connection.connection.cursor()
+                cursor.execute("VACUUM")
+                busy = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                cursor.close()
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            reason = str(getattr(error, "orig", None) or error)
+            raise UnavailableError(
+                f"{_DREGS} ({reason.splitlines()[0]}): close it there and forget them again."
+            ) from None
+        if busy is not None and busy[0]:
+            raise UnavailableError(f"{_DREGS}: close it there and forget them again.")
+
     def dispose(self) -> None:
         """Close what is open."""
         self.engine.dispose()
@@ -144,6 +170,9 @@ class Database:
         return f"{sql._sentence(error, self.address)} The store is as it was before."
 
 
+_DREGS = (
+    "They are forgotten, but pages that were freed could not be overwritten while another process has the store open"
+)
 _LOST = ("server closed the connection", "the connection is lost", "the connection is closed", "terminating connection")
 _KNOWN = {
     "database is locked": "is busy: another process has held it for PATIENCE seconds; try again when it is done",
@@ -174,6 +203,8 @@ def _begin_as_told(engine: sa.Engine) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
+        # What is deleted is overwritten, and not only taken off a list.
+        cursor.execute("PRAGMA secure_delete = ON")
         cursor.close()
 
     @sa.event.listens_for(engine, "begin")

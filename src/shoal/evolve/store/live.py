@@ -75,7 +75,9 @@ def load(connection: sa.Connection, settings: Settings, state: State) -> Live:
 def follow(connection: sa.Connection, settings: Settings, state: State, live: Live) -> Live:
     """The classes after what other processes committed since."""
     since = live.version
-    undone = sa.select(sa.func.count()).where(tables.batches.c.kind == "undo", tables.batches.c.version > since)
+    # What was learned since may have been unlearned.
+    anew = tables.batches.c.kind.in_(["undo", "forgetting"])
+    undone = sa.select(sa.func.count()).where(anew, tables.batches.c.version > since)
     if connection.execute(undone).scalar():
         return load(connection, settings, state)
     live._learn(live.books.read(_known(connection, since)))

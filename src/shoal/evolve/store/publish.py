@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
 from shoal.errors import InputError, InternalError, ShoalError, VerificationError
-from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
+from shoal.evolve.releases.guards import Plan, Table, plan_release
 from shoal.evolve.store import tables
+from shoal.evolve.store.archive import Memory, frame_bytes, read_followed, read_memory
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_records, read_state
 from shoal.evolve.store.settings import Settings, decode_rows
@@ -32,10 +33,8 @@ from shoal.release import Release, file_digest, mask, write_verified
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
-    from shoal.evolve.releases.history import Audit
+    from shoal.evolve.releases.history import Audit, Finding
     from shoal.progress import Told
-
-RECORD, CLASS = "__record", "__class"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,24 +80,23 @@ def publish(
     with database.reading() as connection:
         state = read_state(connection)
         table = read_table(connection, state)
-        earlier = earlier_releases(connection, table.frame)
-    number = earlier[-1].number + 1 if earlier else 1
+        memory = read_memory(connection, settings, table.frame)
+        number = _last(connection) + 1
     plan = plan_release(
         settings.guard,
-        table,
-        earlier[-1].shown if earlier else None,
+        memory.with_lives(table),
+        memory.before,
         settings.schema,
         settings.policy,
         m=settings.m,
         objective=settings.objective,
         seed=settings.seed,
         progress=progress,
-        next_class=max([state.next_class, *(one.next_class for one in earlier)]),
-        earlier=[one.shown for one in earlier[:-1]],
+        next_class=max(state.next_class, memory.next_class),
+        earlier=memory.releases[:-1],
     )
     release = _masked(plan, settings)
-    told_by = [*earlier, Earlier(number, release.masked, plan.shown)]
-    found = _audited(told_by, settings, newest_only=True)
+    found, followed = _audited(memory, plan, number, settings)
     if found.undecided and not found.exposed and not allow_exposure:
         raise VerificationError(
             f"Release {number} was refused, because it could not be decided within the budget whether comparing it with the "
@@ -111,7 +109,7 @@ def publish(
             f"{_first(found)} Use the guard batching or m-invariance, wait for more changes, or release all the same "
             "with allow_exposure."
         )
-    content = _bytes(release.masked)
+    content = frame_bytes(release.masked)
     told = {
         **release.manifest,
         "release": number,
@@ -125,8 +123,9 @@ def publish(
         "undecided": found.undecided,
         "table_sha256": hashlib.sha256(content).hexdigest(),
     }
+    secret = {**release.secret, "followed": [asdict(finding) for finding in followed]}
     if target is None:
-        _remember(database, number, state.version, {**told, "secret": dict(release.secret)}, content, plan)
+        _remember(database, settings, number, state, {**told, "secret": secret}, content, plan)
     else:
         remembered = False
         try:
@@ -135,7 +134,7 @@ def publish(
                 told["output_sha256"] = file_digest(table_file)
                 manifest_file.write_text(_text(told), encoding="utf-8")
                 # What was published must be known to the store; a file that is missing can be written again.
-                _remember(database, number, state.version, {**told, "secret": dict(release.secret)}, content, plan)
+                _remember(database, settings, number, state, {**told, "secret": secret}, content, plan)
                 remembered = True
         except (ShoalError, OSError) as problem:
             if not remembered:
@@ -195,37 +194,14 @@ def history(database: Database) -> list[dict[str, Any]]:
 
 def audit_all(database: Database, settings: Settings) -> Audit:
     """All releases against each other."""
+    from shoal.evolve.releases.history import audit_members
+
     with database.reading() as connection:
-        state = read_state(connection)
-        earlier = earlier_releases(connection, decode_rows([], state.types))
-    if not earlier:
+        memory = read_memory(connection, settings, decode_rows([], read_state(connection).types))
+        followed = read_followed(connection)
+    if not memory.releases:
         raise InputError("The store has no releases yet; make one with shoal store release.")
-    return _audited(earlier, settings, newest_only=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Earlier:
-    """A release that was made, and the rows behind it."""
-
-    number: int
-    masked: pl.DataFrame
-    shown: Shown
-
-    @property
-    def next_class(self) -> int:
-        """Above all its class numbers."""
-        return int(self.shown.classes.max(initial=-1)) + 1
-
-
-def earlier_releases(connection: sa.Connection, like: pl.DataFrame) -> list[Earlier]:
-    """All releases, oldest first, their rows in the types of a frame: whole numbers may have become numbers since."""
-    found = []
-    for row in connection.execute(sa.select(tables.releases).order_by(tables.releases.c.number)):
-        rows = pl.read_ipc(io.BytesIO(row.shown))
-        values = rows.drop(RECORD, CLASS).cast(dict(like.schema))  # type: ignore[arg-type]
-        shown = Shown(rows[RECORD].to_numpy(), rows[CLASS].to_numpy(), values)
-        found.append(Earlier(row.number, pl.read_ipc(io.BytesIO(row.masked)), shown))
-    return found
+    return audit_members(memory.releases, settings.schema, settings.policy, followed=followed)
 
 
 def read_table(connection: sa.Connection, state: State) -> Table:
@@ -286,16 +262,16 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     )
 
 
-def _audited(releases: list[Earlier], settings: Settings, *, newest_only: bool) -> Audit:
-    from shoal.evolve.releases.history import audit
+def _audited(memory: Memory, plan: Plan, number: int, settings: Settings) -> tuple[Audit, list[Finding]]:
+    """What the release would give away that the earlier ones did not, and of that the rows that can be followed."""
+    from shoal.evolve.releases.history import audit_members, rows_followed
 
-    return audit(
-        [one.masked for one in releases],
-        settings.schema,
-        settings.policy,
-        shown=[one.shown for one in releases],
-        newest_only=newest_only,
-    )
+    followed: list[Finding] = []
+    if memory.before is not None:
+        followed = rows_followed(memory.before, plan.shown, number, settings.schema, settings.policy)
+    releases = [*memory.releases, memory.remembered(plan.shown)]
+    found = audit_members(releases, settings.schema, settings.policy, newest_only=True, followed=followed)
+    return found, followed
 
 
 def _first(found: Audit) -> str:
@@ -322,33 +298,37 @@ def _counterfeits(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _remember(database: Database, number: int, version: int, told: dict[str, Any], content: bytes, plan: Plan) -> None:
-    """Write the release down with the rows behind it, which later ones are planned by and audited against."""
-    shown = plan.shown.frame.with_columns(
-        pl.Series(RECORD, plan.shown.records, dtype=pl.Int64), pl.Series(CLASS, plan.shown.classes, dtype=pl.Int64)
-    )
+def _last(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(sa.func.max(tables.releases.c.number))).scalar() or 0
+
+
+def _remember(
+    database: Database,
+    settings: Settings,
+    number: int,
+    state: State,
+    told: dict[str, Any],
+    content: bytes,
+    plan: Plan,
+) -> None:
+    """Write the release down with what later ones are planned by and audited against."""
     with database.writing() as connection:
         read_state(connection, lock=True)
-        last = connection.execute(sa.select(sa.func.max(tables.releases.c.number))).scalar() or 0
-        if last + 1 != number:
+        if _last(connection) + 1 != number:
             raise InputError("Another process made a release at the same moment; nothing was released: try again.")
+        _, written = read_memory(connection, settings, plan.shown.frame).after(plan.shown)
+        connection.execute(tables.releases.update().values(shown=None, faces=None))
         connection.execute(
             tables.releases.insert(),
             {
                 "number": number,
-                "version": version,
+                "version": state.version,
                 "manifest": json.dumps(told, ensure_ascii=False, sort_keys=True),
                 "masked": content,
-                "shown": _bytes(shown),
                 "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                **written,
             },
         )
-
-
-def _bytes(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_ipc(buffer, compression="zstd")
-    return buffer.getvalue()
 
 
 def _text(told: dict[str, Any]) -> str:

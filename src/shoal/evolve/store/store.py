@@ -36,7 +36,18 @@ from shoal.evolve.releases.guards import Guard
 from shoal.evolve.store import tables
 from shoal.evolve.store.batch_input import read_keys, read_rows
 from shoal.evolve.store.codebook import Books, settled
-from shoal.evolve.store.commit import Applied, adopt, commit, locate, mark_of, take_back, version_of, write_batch_row
+from shoal.evolve.store.commit import (
+    Applied,
+    adopt,
+    commit,
+    forgotten,
+    locate,
+    mark_of,
+    records_of,
+    take_back,
+    version_of,
+    write_batch_row,
+)
 from shoal.evolve.store.database import PATIENCE, Database
 from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
 from shoal.evolve.store.settings import (
@@ -61,6 +72,7 @@ from shoal.space import Measure
 if TYPE_CHECKING:
     from shoal.evolve.releases.history import Audit
     from shoal.evolve.store.examine import Examination
+    from shoal.evolve.store.forget import Forgotten
     from shoal.evolve.store.publish import Published
 
 
@@ -96,9 +108,11 @@ class Store:
     (['creation', 'batch', 'batch'], [1, 2])
     >>> store.export(1, tempfile.mkdtemp() + "/first.csv").name
     'first.csv'
+    >>> store.forget([11]).deleted
+    1
     >>> store.close()
     >>> shoal.Store.open(url).records().height
-    11
+    10
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -303,6 +317,29 @@ class Store:
             applied = take_back(connection, state)
             self._live = None
         return applied
+
+    def forget(self, keys: Any) -> Forgotten:
+        """Remove people for good: their key and values are nowhere in the database afterwards, nor in its free pages.
+
+        `keys` is a list, or a frame or file with the key column; of people who are in the table, or were. A row of theirs
+        that is published stays one of its class, with somebody else's quasi-identifiers, until the class leaves: without it
+        the class would tell what they had. The last batch cannot be undone any more. Returns what was done.
+        """
+        from shoal.evolve.store.forget import Forgotten, left_persons, wipe
+
+        wanted = read_keys(keys, self.settings)
+        with self._changing() as (connection, state):
+            there = records_of(connection, wanted)
+            absent = [key for key in wanted if key not in there]
+            persons = left_persons(connection, self.settings, absent) + [row.person for row in there.values()]
+            if there:
+                located = locate(connection, self.settings, state, {}, list(there))
+                commit(connection, self.settings, self._load(connection, state), state, located, None, None)
+            version = forgotten(connection, state, len(there))
+            shown = wipe(connection, self.settings, read_state(connection), persons)
+            self._live = None
+        self._database.scrub([table.name for table in tables.metadata.sorted_tables])
+        return Forgotten(version, len(wanted), len(there), shown)
 
     def renew(self, *, progress: Told | None = None) -> Applied:
         """Anonymize the whole table anew and go on from there; `progress` as for `shoal.anonymize`.

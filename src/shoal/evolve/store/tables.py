@@ -57,6 +57,7 @@ left = sa.Table(
     metadata,
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("person", NUMBERS, nullable=False),
+    sa.Column("forgotten", sa.Boolean, nullable=False, default=False),
 )
 """Everybody who has ever left, by a digest of the key with the store's secret: who comes back is the same person."""
 values = sa.Table(
@@ -93,10 +94,13 @@ releases = sa.Table(
     sa.Column("number", NUMBERS, primary_key=True, autoincrement=False),
     sa.Column("version", NUMBERS, nullable=False),
     sa.Column("manifest", sa.Text, nullable=False),
-    sa.Column("masked", sa.LargeBinary, nullable=False),
-    sa.Column("shown", sa.LargeBinary, nullable=False),
+    sa.Column("masked", sa.LargeBinary),
+    sa.Column("members", sa.LargeBinary, nullable=False),
+    sa.Column("shown", sa.LargeBinary),
+    sa.Column("faces", sa.LargeBinary),
     sa.Column("at", sa.Text, nullable=False),
 )
+"""What is kept of each is said in `evolve/store/archive.py`; `shown` and `faces` of the newest alone."""
 feeds = sa.Table(
     "shoal_feeds",
     metadata,
@@ -164,12 +168,20 @@ def _persons(connection: sa.Connection) -> None:
     for name, more in ((records.name, " NOT NULL DEFAULT 0"), (journal.name, "")):
         connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN person BIGINT{more}"))
         connection.execute(sa.text(f"UPDATE {name} SET person = number"))
+    from shoal.evolve.store.archive import rewrite_releases
+
+    rewrite_releases(connection)
+
+
+def secret_of(connection: sa.Connection) -> bytes:
+    """What digests are made with."""
+    return bytes.fromhex(connection.execute(sa.select(meta.c.value).where(meta.c.name == "secret")).scalar_one())
 
 
 def digest_of(connection: sa.Connection, keys: Sequence[str]) -> list[str]:
     """What is kept of the keys of those who leave: nobody can read a key off it, and who has the store can recognize one."""
-    secret = connection.execute(sa.select(meta.c.value).where(meta.c.name == "secret")).scalar_one()
-    return [hmac.new(bytes.fromhex(secret), key.encode(), "sha256").hexdigest() for key in keys]
+    secret = secret_of(connection)
+    return [hmac.new(secret, key.encode(), "sha256").hexdigest() for key in keys]
 
 
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons)
