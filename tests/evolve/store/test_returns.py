@@ -187,3 +187,18 @@ def test_who_is_back_goes_on_with_the_old_signature(tmp_path: Path) -> None:
         here, away = here - gone | back | new, (away | gone) - back
         store.release()
     assert not learned(store) and not store.audit().exposed
+
+
+def test_without_sensitive_attributes_a_cohort_is_its_number(tmp_path: Path) -> None:
+    people = pl.DataFrame({"id": range(8), "age": range(20, 28)})
+    schema = {"age": {"role": "quasi", "domain": [0, 100]}}
+    url = f"sqlite:///{tmp_path}/registry.db"
+    store = shoal.Store.create(url, people, shoal.KAnonymity(4), key="id", schema=schema, algorithm="mondrian")
+    store.release()
+    store.delete([0, 1, 2, 3])
+    assert store.release().masked.height == 4
+    store.insert(people[:3])
+    assert store.release().waiting["insertions"] == 3
+    store.insert(people[3:4])
+    assert store.release().masked.height == 8
+    assert not store.audit().exposed

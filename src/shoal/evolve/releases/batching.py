@@ -43,7 +43,6 @@ one class with others, but what was published stays published.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -55,7 +54,7 @@ from numpy.typing import NDArray
 from shoal import exact
 from shoal.errors import InfeasibleError
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned, changed
-from shoal.evolve.releases.lives import Cells, Lives, lives_of
+from shoal.evolve.releases.lives import Cells, Lives, counted, lives_of
 from shoal.microdata import Microdata
 from shoal.policy import Policy, Rules
 from shoal.schema import Schema
@@ -217,12 +216,13 @@ def _back(now: Table, schema: Schema, before: Shown, cells: Cells, lives: Lives)
     parts = []
     for cell, places in _classes(cells.cell_of[last[back[same]]]):
         rows = back[same][places]
-        published, here = cells.rows(cell, names), Counter(now.frame[rows].select(names).rows())
+        published, here = cells.rows(cell, names), counted(now.frame, rows, names)
         if published is None or here - published:
             continue
         absent = list((published - here).elements())
         like = now.frame[np.repeat(rows[:1], len(absent))]
-        values = pl.DataFrame(absent, schema={name: now.frame.schema[name] for name in names}, orient="row")
+        types = {name: now.frame.schema[name] for name in names}
+        values = pl.DataFrame(absent, schema=types, orient="row") if names else pl.DataFrame()
         parts.append((rows, like.with_columns(values[name] for name in names)))
     return _Back(back[~other], parts)
 

@@ -134,7 +134,12 @@ class Cells:
 
     def _published(self, release: int, number: int, names: list[str]) -> Rows:
         shown = self.releases[release]
-        return Counter(shown.frame.filter(pl.Series(shown.classes == number)).select(names).rows())
+        return counted(shown.frame, np.flatnonzero(shown.classes == number), names)
+
+
+def counted(frame: pl.DataFrame, rows: Numbers, names: list[str]) -> Rows:
+    """How often each combination of values occurs in some rows; without columns there is one."""
+    return Counter(frame[rows].select(names).rows()) if names else Counter({(): len(rows)})
 
 
 def apart(release: int, records: Numbers) -> Numbers:

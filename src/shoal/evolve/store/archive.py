@@ -76,7 +76,7 @@ class Memory:
         lives = self.lives(shown.records, shown.frame)
         members = np.lexsort((shown.records, shown.classes))
         texts = shown.texts or class_texts(shown, self.settings.schema)
-        values = shown.frame.select(value_columns(self.settings)).with_columns(pl.Series(CLASS, shown.classes))
+        values = pl.DataFrame([*shown.frame.select(value_columns(self.settings)), pl.Series(CLASS, shown.classes)])
         return Shown(
             shown.records[members],
             shown.classes[members],
@@ -199,7 +199,7 @@ def pack(shown: Shown) -> bytes:
     names = shown.texts or {}
     regions = pl.Series(REGION, [names[number] for number in shown.classes.tolist()], dtype=pl.String)
     lives = [pl.Series(LIFE + name, own, dtype=pl.Int64) for name, own in (shown.lives or {}).items()]
-    return frame_bytes(shown.frame.with_columns(*_numbers(shown), regions, *lives))
+    return frame_bytes(pl.DataFrame([*shown.frame, *_numbers(shown), regions, *lives]))
 
 
 def unpack(content: bytes, settings: Settings, like: pl.DataFrame) -> Shown:
