@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shoal import version as _version
 
 if TYPE_CHECKING:
+    from shoal.comparison import compare as compare
     from shoal.errors import Cancelled as Cancelled
     from shoal.errors import ConfigError as ConfigError
     from shoal.errors import InfeasibleError as InfeasibleError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.front import attack as attack
     from shoal.front import measure as measure
     from shoal.front import verify as verify
+    from shoal.frontier import explore as explore
     from shoal.measures.masked import measure_masked as measure_masked
     from shoal.measures.releases import attack_releases as attack_releases
     from shoal.microdata import Microdata as Microdata
@@ -63,6 +65,8 @@ _HOME = {
     "attack": "front",
     "attack_releases": "measures.releases",
     "audit": "verifier",
+    "compare": "comparison",
+    "explore": "frontier",
     "measure": "front",
     "measure_masked": "measures.masked",
     "profile": "profiling",

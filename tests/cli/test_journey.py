@@ -155,7 +155,7 @@ def test_interrupted_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "reproduce", "doctor"]
+    "command", ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "explore", "reproduce", "doctor"]
 )
 def test_help_teaches_with_an_example(command: str, tmp_path: Path) -> None:
     done = shoal(command, "--help", cwd=tmp_path, COLUMNS="200")

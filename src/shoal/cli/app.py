@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, attack, compare, demo, doctor, init, measure, reproduce, schema, store, verify
+from shoal.cli import anonymize, attack, compare, demo, doctor, explore, init, measure, reproduce, schema, store, verify
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.command("verify")(verify.verify)
 app.command("attack")(attack.attack)
 app.command("measure")(measure.measure)
 app.command("compare")(compare.compare)
+app.command("explore")(explore.explore)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.store, name="store")
 app.command("schema")(schema.schema)

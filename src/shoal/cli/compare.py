@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from shoal.cli.anonymize import load
-from shoal.cli.output import JSON, QUIET, SEED, Speaker
+from shoal.cli.output import JSON, QUIET, SEED, Speaker, show
 
 if TYPE_CHECKING:
-    from shoal.progress import Progress
+    from shoal.comparison import Comparison, Outcome
 
-SHOWN = ("ncp", "granularity", "il", "dm", "avg", "classes", "smallest_class", "suppressed")
+# What fits into eighty columns; --json has everything.
+SHOWN = ("classes", "smallest_class", "suppressed")
 
 
 def compare(
@@ -22,6 +22,9 @@ def compare(
     source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
     algorithms: str = typer.Option("", "--algorithms", "-a", help="Comma-separated; all of them when empty."),
     refine: bool = typer.Option(False, "--refine", help="Refine every result, as anonymize does."),
+    limit: float | None = typer.Option(
+        None, "--limit", min=0.1, help="Seconds that each may take; by default all together have 50."
+    ),
     chart: Path | None = typer.Option(None, "--chart", help="Also draw loss against time: an svg, png or html file."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing chart."),
     seed: int | None = SEED,
@@ -30,76 +33,68 @@ def compare(
 ) -> None:
     """Run all algorithms on one table and policy: loss, classes, risk, suppressed records, time.
 
+    Each result is shown as soon as it is there. Whoever takes too long is stopped, and what refuses says why.
+
     Example: shoal compare -c shoal.toml --chart compare.svg
     """
-    from shoal.algorithms import names
+    from shoal.cli.charts import refuse_chart
+    from shoal.comparison import compare as ask
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config)
-    wanted = [name.strip() for name in algorithms.split(",") if name.strip()] or names()
-    results = []
+    if chart is not None:
+        refuse_chart(chart, force)
+    method = configuration.config.method
+    wanted = [name.strip() for name in algorithms.split(",") if name.strip()] or None
     with speaker.progress("comparing") as progress:
         with progress.stage("reading", 0.05):
             data = load(configuration, source)
-        for name in wanted:
-            with progress.stage(f"running {name}", 0.95 / len(wanted)) as part:
-                results.append(_one(name, data, configuration, refine, seed, part))
-    objective = configuration.config.method.objective
-    results.sort(key=lambda row: (row["refused"] is not None, row.get(objective) or 0.0))
-    rows = [
-        [r["algorithm"], *(r.get(m) for m in SHOWN), r.get("risk"), r["seconds"], r["refused"] or ""] for r in results
-    ]
-    speaker.table("Side by side", ["algorithm", *SHOWN, "highest risk", "seconds", "refused because"], rows)
+        with progress.stage() as part:
+            found = ask(
+                data,
+                configuration,
+                algorithms=wanted,
+                limit=limit,
+                each=lambda one: speaker.say(_line(one, method.objective)),
+                progress=part,
+                objective=method.objective,
+                refine=method.refine if refine else False,
+                suppress=method.suppress,
+                suppressed=configuration.config.release.suppressed,
+                seed=method.seed if seed is None else seed,
+            )
+    report(found, speaker)
     if chart is not None:
-        _draw([r for r in results if r["refused"] is None], objective, chart, force)
+        from shoal.cli.charts import draw_comparison
+
+        draw_comparison(found, chart, force)
         speaker.say(f"Written: {chart}")
-    speaker.result({"objective": objective, "results": results})
+    speaker.result(found.to_dict())
 
 
-def _one(
-    name: str, data: Any, configuration: Any, refine: bool, seed: int | None, progress: Progress
-) -> dict[str, Any]:
-    """One algorithm's release, or the sentence with which it refused."""
-    from shoal.errors import Cancelled, ShoalError
-    from shoal.policy import Policy
-    from shoal.road import anonymize
-
-    method = configuration.config.method
-    started = time.perf_counter()
-    try:
-        release = anonymize(
-            data,
-            Policy.from_config(configuration.config.policy),
-            algorithm=name,
-            objective=method.objective,
-            refine=method.refine if refine else False,
-            suppress=method.suppress,
-            suppressed=configuration.config.release.suppressed,
-            seed=method.seed if seed is None else seed,
-            progress=progress,
-        )
-    except Cancelled:
-        raise
-    except ShoalError as problem:
-        return {"algorithm": name, "refused": str(problem), "seconds": time.perf_counter() - started}
-    measures = release.measures.to_dict()
-    found = {measure: measures[measure] for measure in SHOWN}
-    seconds = time.perf_counter() - started
-    return {"algorithm": name, "refused": None, "seconds": seconds, "risk": 1 / release.evidence.smallest, **found}
+def _line(one: Outcome, objective: str) -> str:
+    """One result, in less than eighty columns."""
+    if one.refused is not None:
+        return f"{one.algorithm:<17} refused"
+    return f"{one.algorithm:<17} {objective} {one.losses[objective]:.4f}, {one.seconds:.1f} s"
 
 
-def _draw(results: list[dict[str, Any]], objective: str, path: Path, force: bool) -> None:
-    import altair as alt
-    import polars as pl
-
-    from shoal.io.atomic import atomic_path
-
-    base = alt.Chart(pl.DataFrame(results)).encode(
-        x=alt.X("seconds:Q", scale=alt.Scale(type="log"), title="seconds"),
-        y=alt.Y(f"{objective}:Q", title=f"loss ({objective})"),
-    )
-    labels = base.mark_text(align="left", dx=7).encode(text="algorithm:N")
-    picture = (base.mark_circle(size=70) + labels).properties(width=560, height=360, title="Loss against time")
-    with atomic_path(path, force=force) as temporary:
-        picture.save(str(temporary), format=path.suffix.removeprefix("."))
+def report(found: Comparison, speaker: Speaker) -> None:
+    """The whole table, the best first; and why the others are not in it."""
+    rows = [
+        [
+            one.algorithm,
+            one.losses[found.objective],
+            *(one.losses[name] for name in SHOWN),
+            one.risk,
+            round(one.seconds, 1),
+        ]
+        for one in found.results
+        if one.refused is None
+    ]
+    headers = ["algorithm", found.objective, "classes", "smallest", "suppr.", "risk", "seconds"]
+    speaker.table("Side by side", headers, rows)
+    for one in found.results:
+        if one.refused is not None:
+            speaker.say(f"{one.algorithm} is not among them: {show(one.refused)}")
