@@ -158,11 +158,34 @@ def test_an_accepted_column_is_released_and_the_manifest_says_why():
     ]
 
 
+def test_the_report_of_a_release_names_what_was_accepted_and_what_a_sensitive_column_tells(tmp_path):
+    rng = np.random.default_rng(8)
+    pl.DataFrame({**people(rng), "cost": np.arange(N) + 0.25, "salary": np.arange(N) * 7.5}).write_csv(
+        tmp_path / "t.csv"
+    )
+    config = tmp_path / "shoal.toml"
+    config.write_text(
+        '[source]\npath = "t.csv"\n'
+        + "".join(f'[attributes.{name}]\nrole = "quasi"\n' for name in QUASI)
+        + '[attributes.cost]\nrole = "other"\naccept = "invoices are public"\n[attributes.salary]\nrole = "sensitive"\n'
+        + '[policy]\nk = 5\n[method]\nalgorithm = "mondrian"\nrefine = false\n'
+    )
+    told = CliRunner().invoke(app, ["anonymize", "-c", str(config), "-o", str(tmp_path / "masked.csv")])
+    said = " ".join(told.stdout.split())
+    assert "'cost'" in said and "accepted: invoices are public" in said
+    assert "'salary' (role \"sensitive\", published as it is) tells records apart: 3,000 of 3,000" in said
+    assert "Together, cost are published as they are: 3,000 of 3,000" in said
+
+
 def test_several_dangerous_columns_are_told_at_once():
     rng = np.random.default_rng(5)
     base = people(rng)
     frame = pl.DataFrame({**base, **dangerous(rng, base)})
-    schema = {**QUASI, **{name: {"role": "other"} for name in ("email", "dob", "salary")}, "*": {"role": "identifier"}}
+    schema = {
+        **QUASI,
+        **{name: {"role": "other"} for name in ("email", "dob", "salary")},
+        "*": {"role": "identifier", "repeats": "allowed"},
+    }
     data = shoal.Microdata.from_frame(frame, schema)
     with pytest.raises(shoal.InputError) as caught:
         shoal.anonymize(data, shoal.KAnonymity(5), algorithm="mondrian", refine=False)

@@ -108,7 +108,7 @@ def test_values_that_name_people_are_recognised_under_any_name(values: list[Any]
         ("first name", cycle(["Ann", "Bo", "Cy"])),
         ("customerName", cycle(["Ann", "Bo", "Cy"])),
         ("nom_de_famille", cycle(["Ann", "Bo", "Cy"])),
-        ("patient_id", cycle(list(range(25)), 1000)),
+        ("patient_id", list(range(1000))),
         ("PatientNr", list(range(0, 3 * N, 3))),
         ("id", [i * i for i in range(N)]),
         ("Telefonnummer", [1234567 + 31 * i for i in range(N)]),

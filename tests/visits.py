@@ -81,11 +81,13 @@ def abouts(frame: pl.DataFrame) -> dict[str, About]:
     }
 
 
-def accepted(frame: pl.DataFrame, masked: pl.DataFrame, policy: Policy) -> None:
+def accepted(
+    frame: pl.DataFrame, masked: pl.DataFrame, policy: Policy, masks: tuple[str, ...] = ("age", "zip", "sex")
+) -> None:
     """Judge a masked table in the order of its original (`order="keep"`), by the definitions alone."""
     assert masked.height == frame.height
     assert "pid" not in masked.columns
-    quasi = [name for name in masked.columns if name in ("age", "zip", "sex")]
+    quasi = [name for name in masked.columns if name in masks]
     owner = frame["pid"].to_list()
     by_class: dict[tuple, dict[str, None]] = {}
     home: dict[str, tuple] = {}

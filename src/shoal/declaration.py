@@ -108,6 +108,13 @@ class Examination:
             "together": {"columns": list(self.columns), "alone": self.alone, "records": self.records},
         }
 
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Examination:
+        """From the plain values that a manifest holds."""
+        together = told["together"]
+        findings = tuple(Finding(**finding) for finding in told["findings"])
+        return cls(findings, tuple(together["columns"]), together["alone"], together["records"])
+
 
 def examine(table: pl.DataFrame, schema: Schema) -> Examination:
     """Examine every column that is published as it is, alone and together.

@@ -12,10 +12,10 @@ records apart. A column nobody can place becomes a quasi-identifier: masking too
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,10 +24,15 @@ from numpy.typing import NDArray
 from shoal.columns import EXACT_INTEGER
 from shoal.errors import InputError
 from shoal.io.frames import apply_missing, from_polars, to_polars
-from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, shows, words_of
+from shoal.looks import ENOUGH, FREE_TEXT, FREE_TEXT_LEAST, MOSTLY, PATTERNS, direct_identifier, shows, words_of
+from shoal.models import Sensitive
 from shoal.models.conditions import max_classes
-from shoal.schema import Kind, Role
+from shoal.models.p_sensitive import PSensitive
+from shoal.models.persons import Crowd, bound
+from shoal.persons import REPEATED, Persons, settled
+from shoal.schema import Kind, Role, Within
 from shoal.shown import Shown
+from shoal.whose import belongs_together, differing, persons_in, quasi_schema, rows_each, settling
 
 K, P = 5, 3  # what is suggested: nobody among fewer than five, with three different secrets
 FEW_VALUES = 20  # categories with no more values than this do well as sets
@@ -57,6 +62,11 @@ class ColumnProfile:
     why: str
     taxonomy: TaxonomyRule | None = None
     taxonomy_why: str = ""
+    within: Within | None = None
+    """Which value counts where the rows of a person differ."""
+    within_why: str = ""
+    repeats: Literal["allowed"] | None = None
+    """For an identifier that repeats and is no person's."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +85,14 @@ class Profile(Shown):
     records: int
     columns: tuple[ColumnProfile, ...]
     unique: float
-    """Share of the records that no other record equals on the suggested quasi-identifiers."""
+    """Share of the records, or of the persons, that no other equals on the suggested quasi-identifiers."""
     k: int
     diversity: tuple[Diversity, ...]
     missing: tuple[str, ...]
     """Texts found among the values that mean missing."""
     notes: tuple[str, ...]
+    persons: int | None = None
+    """How many persons the rows belong to, where a column says whose each row is."""
     backend: str = field(default="polars", repr=False, compare=False)
     """The frame library that `frame` is in."""
 
@@ -94,8 +106,8 @@ class Profile(Shown):
         quasi = self.named("quasi")
         more = f" and {len(quasi) - SHOWN} more columns" if len(quasi) > SHOWN else ""
         return (
-            f"{percent(self.unique)} of the records are the only ones with their values of "
-            f"{', '.join(quasi[:SHOWN])}{more}; whoever knows these about a person finds the record."
+            f"{percent(self.unique)} of the {'records' if self.persons is None else 'persons'} are the only ones with their "
+            f"values of {', '.join(quasi[:SHOWN])}{more}; whoever knows these about a person finds the record."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,18 +144,21 @@ def profile(table: Any) -> Profile:
     missing, notes = _missing_texts(table)
     table = apply_missing(table, missing)
     seen = [_look(column) for column in table.iter_columns()]
-    columns = tuple(_suggest(facts) for facts in seen)
-    k = min(K, max(2, table.height // 10))
+    columns, people = _of_persons(table, seen, tuple(_suggest(facts) for facts in seen))
+    k = min(K, max(2, (table.height if people is None else people.count) // 10))
     return Profile(
         records=table.height,
         columns=columns,
-        unique=_unique_share(table.select(column.name for column in columns if column.role == "quasi")),
+        unique=_unique_share(_quasi(table, columns, people)),
         k=k,
         diversity=tuple(
-            _diversity(facts, k) for facts, column in zip(seen, columns, strict=True) if column.role == "sensitive"
+            _diversity(facts, k, people)
+            for facts, column in zip(seen, columns, strict=True)
+            if column.role == "sensitive"
         ),
         missing=tuple(missing),
         notes=(*notes, *_notes(table, seen, columns)),
+        persons=None if people is None else people.count,
         backend=backend,
     )
 
@@ -236,6 +251,12 @@ _NUMBERS = {"no", "nr", "num", "number", "nummer", "numero", "code", "ref", "ind
 _QUANTITIES = {"num", "number", "count", "years", "level", "per", "of"}
 _PERSON_KEYS = {
     joined for one in _PERSONS for other in (*_KEYS, *_NUMBERS, "") for joined in (one + other, other + one)
+}
+# People whom a row mentions although it is about somebody else.
+_MENTIONED = ("owner", "holder", "mother", "father", "spouse", "parent", "child", "doctor", "physician")
+_OWN_KEYS = {key for key in _PERSON_KEYS if not any(one in key for one in _MENTIONED)} | {
+    *("pid", "patid", "patno", "patnr", "patientenid", "patientennr", "patientennummer", "personid", "kundennr"),
+    *("kundennummer", "persnr", "empno", "custno", "memberno", "subjid", "usubjid", "idpaciente", "idpatient"),
 }
 _ZIP = ("zip", "postcode", "postal", "plz", "postleit")
 
@@ -401,6 +422,9 @@ def _role(facts: _Facts) -> tuple[Role, str]:
     if hint is not None and hint.role == "identifier" and _names_people(facts, hint):
         return "identifier", f"Its name speaks of {hint.about}."
     if hint is not None and hint.role == "sensitive" and facts.kind != "date":
+        looks = direct_identifier(facts.series)
+        if looks is not None:
+            return "identifier", f"Its values look like {looks}, whatever its name says."
         return "sensitive", f"Its name speaks of {hint.about}, which nobody must learn about a person."
     if hint is not None and hint.role == "quasi":
         return "quasi", f"Its name speaks of {hint.about}, which others may know; {apart}."
@@ -410,6 +434,85 @@ def _role(facts: _Facts) -> tuple[Role, str]:
     if looks:
         return "identifier", looks
     return "quasi", f"Nothing is known about it and {apart}: quasi, to be on the safe side."
+
+
+def _of_persons(
+    table: pl.DataFrame, seen: Sequence[_Facts], columns: tuple[ColumnProfile, ...]
+) -> tuple[tuple[ColumnProfile, ...], Persons | None]:
+    """The suggestions for people with several rows, where a column says whose each row is."""
+    found = _person_column(table, seen, columns)
+    if found is None:
+        return tuple(_repeating(facts, column) for facts, column in zip(seen, columns, strict=True)), None
+    key, why = found
+    people = persons_in(table, key)
+    suggested = []
+    for column in columns:
+        if column.name == key:
+            told = f"{why}, and its values repeat: {rows_each(table[key])}. What is protected is a person, not a row."
+            column = replace(column, role="person", why=told, taxonomy=None, taxonomy_why="")
+        elif column.role == "quasi" and (apart := differing(table[column.name], people)):
+            told = f"It differs between the rows of {apart:,} persons; this says which value counts, and is published."
+            column = replace(column, within=settling(column.kind), within_why=told)
+        suggested.append(column)
+    return tuple(suggested), people
+
+
+def _person_column(
+    table: pl.DataFrame, seen: Sequence[_Facts], columns: Sequence[ColumnProfile]
+) -> tuple[str, str] | None:
+    """The column whose values are people's keys, and why; none where no such key repeats.
+
+    A column called a person's key needs nothing else, nor do e-mail addresses and the like. Whatever else repeats is a
+    person's key only if its rows agree in other columns.
+    """
+    others = table.select([column.name for column in columns if column.role == "quasi"][:SHOWN])
+    found = []
+    for facts, column in zip(seen, columns, strict=True):
+        repeated = len(facts.series) - facts.missing - facts.distinct
+        name = column.name
+        if not repeated or facts.distinct <= min(FEW_VALUES, len(facts.series) // 4) or _is_quantity(facts):
+            continue
+        if _named_key(facts):
+            found.append((0, -facts.distinct, name, f"Its name speaks of {_PERSONAL_NUMBER.about}"))
+        elif any(least == 0 and facts.looks_like(form) for _, form, least in PATTERNS):
+            found.append((1, -facts.distinct, name, column.why.rstrip(".")))
+        elif (
+            (column.role == "identifier" or facts.hint is None)
+            and repeated > REPEATED * len(facts.series)
+            and belongs_together(facts.series, others.drop(name, strict=False))
+        ):
+            why = "Rows with the same value of it agree in most other columns, as those of one person do"
+            found.append((2, -facts.distinct, name, why))
+    return (found[0][2], found[0][3]) if (found := sorted(found)) else None
+
+
+def _named_key(facts: _Facts) -> bool:
+    joined = "".join(words_of(facts.series.name))
+    return joined in _OWN_KEYS or (facts.hint is _PERSONAL_NUMBER and joined not in _PERSON_KEYS)
+
+
+def _is_quantity(facts: _Facts) -> bool:
+    """Numbers with fractions and dates are nobody's key."""
+    return facts.series.dtype.is_float() or facts.kind == "date" or facts.series.dtype == pl.Boolean
+
+
+def _repeating(facts: _Facts, column: ColumnProfile) -> ColumnProfile:
+    """Names and addresses may repeat without being one person's; of anything else the owner is asked."""
+    repeated = len(facts.series) - facts.missing - facts.distinct
+    if column.role != "identifier" or repeated <= REPEATED * len(facts.series):
+        return column
+    if facts.hint not in (_PERSONAL_NAME, _CONTACT) and not facts.looks_like(FREE_TEXT):
+        return column
+    why = f"{column.why} It repeats in {repeated:,} rows that do not look like one person's."
+    return replace(column, repeats="allowed", why=why)
+
+
+def _quasi(table: pl.DataFrame, columns: Sequence[ColumnProfile], people: Persons | None) -> pl.DataFrame:
+    """The quasi-identifiers, one row a person."""
+    quasi = {column.name: (column.kind, column.within) for column in columns if column.role == "quasi"}
+    if people is None or not quasi:
+        return table.select(list(quasi))
+    return settled(table, quasi_schema(quasi), people)
 
 
 def _names_people(facts: _Facts, hint: _Hint) -> bool:
@@ -492,16 +595,23 @@ def _mean(flags: pl.Series) -> float:
     return int(flags.sum()) / len(flags)
 
 
-def _diversity(facts: _Facts, k: int) -> Diversity:
-    """The largest p up to 3 that leaves classes of a bearable size (docs/models.md#condition-2)."""
-    records, name = len(facts.series), facts.series.name
+def _diversity(facts: _Facts, k: int, people: Persons | None) -> Diversity:
+    """The largest p up to 3 that leaves classes of a bearable size (docs/models.md#condition-2, docs/persons.md)."""
+    records, name = len(facts.series) if people is None else people.count, facts.series.name
     classes = 0
     for p in range(min(P, k), 1, -1):
-        classes = max_classes(facts.counts, p)
+        classes = max_classes(facts.counts, p) if people is None else _classes_of_persons(facts, p, people)
         if classes * SLACK * k >= records:
             return Diversity(name, p, f"Its values allow up to {classes:,} classes with {p} different ones each.")
     why = f"p = 2 would leave no more than {classes:,} of them" if classes else "its values do not differ"
     return Diversity(name, 1, f"No rule on its classes: {why}.")
+
+
+def _classes_of_persons(facts: _Facts, p: int, people: Persons) -> int:
+    codes = (facts.series.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy().astype(np.int32)
+    column = Sensitive(facts.series.name, codes, tuple(str(i) for i in range(facts.distinct)))
+    rule = bound(PSensitive(p), Crowd(column, people.of_row, people.count), people.count)
+    return 0 if rule.infeasible() else rule.max_classes()
 
 
 def _notes(table: pl.DataFrame, seen: Sequence[_Facts], columns: Sequence[ColumnProfile]) -> list[str]:

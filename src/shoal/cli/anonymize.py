@@ -14,6 +14,7 @@ from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 if TYPE_CHECKING:
     import polars as pl
 
+    from shoal.declaration import Examination
     from shoal.microdata import Microdata
     from shoal.progress import Progress
     from shoal.release import Release
@@ -166,10 +167,13 @@ def release_of(
 
 def report(release: Release, speaker: Speaker) -> None:
     """Measures and evidence, for people."""
+    from shoal.declaration import Examination
+
     measures: dict[str, Any] = release.measures.to_dict()
     shown = ["classes", "smallest_class", "ncp", "granularity", "il", "dm", "avg", "distortion", "suppressed"]
     speaker.table("What it cost", ["measure", "value"], [[name, measures[name]] for name in shown])
     evidence(release.evidence.to_dict(), speaker)
+    published(Examination.from_dict(release.manifest["published_as_it_is"]), speaker)
 
 
 def evidence(found: dict[str, Any], speaker: Speaker) -> None:
@@ -188,3 +192,14 @@ def evidence(found: dict[str, Any], speaker: Speaker) -> None:
         ["rule", "asked", "found", "verdict"],
         rows,
     )
+
+
+def published(found: Examination, speaker: Speaker) -> None:
+    """What was found about the columns that are published as they are."""
+    for finding in found.findings:
+        speaker.say(f"{'!' if finding.refused else '·'} {finding}")
+    if found.columns:
+        speaker.say(
+            f"· Together, {', '.join(found.columns)} are published as they are: {found.alone:,} of {found.records:,} "
+            "records are alone with their values of them. The policy says nothing about whoever knows these."
+        )

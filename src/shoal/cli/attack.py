@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from shoal.cli.anonymize import published
 from shoal.cli.output import JSON, PERSON, QUIET, Speaker
-from shoal.cli.verify import published
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
 if TYPE_CHECKING:

@@ -24,9 +24,12 @@ WIDTH = 118
 ROLES = """\
 # Every column has a role:
 #   identifier  names a person; left out of the release
+#   person      says whose each row is, where people have several; left out of the release
 #   quasi       others may know it; made equal within a class
 #   sensitive   what nobody must learn about a person; published as it is
 #   other       harmless; published as it is"""
+PUBLISH = """\
+# publish = "token"                      # a random number for each person instead, to tell which rows belong together"""
 METHOD = """\
 [method]
 algorithm = "auto"
@@ -67,7 +70,7 @@ def init(
     found = profile(frame)
     atomic_write_text(output, config_text(found, source, label, output.name), force=force)
     speaker.table(
-        f"{label}: {found.records:,} records",
+        f"{label}: {_count(found)}",
         ["column", "kind", "distinct", "missing", "role", "why"],
         [[c.name, c.kind, c.distinct, percent(c.missing), c.role, c.why] for c in found.columns],
     )
@@ -83,7 +86,7 @@ def config_text(found: Profile, source: Source, label: str, name: str = "shoal.t
     """The commented text of a `shoal.toml`; `source` is its `[source]` table."""
     lines = [
         *_comment(
-            f"Suggested by shoal init for {label}: {found.records:,} records, {len(found.columns)} columns. "
+            f"Suggested by shoal init for {label}: {_count(found)}, {len(found.columns)} columns. "
             "Every suggestion says why: read them, correct what you know better, then run"
         ),
         f"#   shoal anonymize -c {name} -o masked.csv",
@@ -106,7 +109,15 @@ def config_text(found: Profile, source: Source, label: str, name: str = "shoal.t
         lines += _comment(column.taxonomy_why)
         if column.taxonomy is not None:
             lines.append(_set("taxonomy", column.taxonomy))
+        lines += _comment(column.within_why)
+        lines += [_set(key, value) for key in ("within", "repeats") if (value := getattr(column, key)) is not None]
+        if column.role == "person":
+            lines.append(PUBLISH)
     return "\n".join([*lines, "", *_policy(found), "", METHOD]) + "\n"
+
+
+def _count(found: Profile) -> str:
+    return f"{found.records:,} records" + ("" if found.persons is None else f" of {found.persons:,} persons")
 
 
 def _read(
@@ -158,7 +169,8 @@ def _relative(file: Path, folder: Path) -> str:
 
 def _policy(found: Profile) -> list[str]:
     """`[policy]`; a sensitive attribute whose rule would cost too much is left as a comment."""
-    lines = ["[policy]", f"{_set('k', found.k):<40} # every class has at least {found.k} records"]
+    who = "records" if found.persons is None else "persons"
+    lines = ["[policy]", f"{_set('k', found.k):<40} # every class has at least {found.k} {who}"]
     rules = [rule for rule in found.diversity if rule.p > 1]
     for rule in found.diversity:
         lines += _comment(f"{rule.attribute}: {rule.why}")

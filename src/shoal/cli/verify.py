@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.anonymize import evidence, load
+from shoal.cli.anonymize import evidence, load, published
 from shoal.cli.output import JSON, PERSON, QUIET, Speaker
 
 if TYPE_CHECKING:
-    from shoal.declaration import Examination
     from shoal.policy import Policy
     from shoal.schema import Configuration
     from shoal.verifier import Strength
@@ -118,17 +117,6 @@ def _again(
         )
     require_same(masked, read_half(secret), load(configuration), policy)
     speaker.say("Made again from the original: the same, byte for byte.")
-
-
-def published(found: Examination, speaker: Speaker) -> None:
-    """What was found about the columns that are published as they are."""
-    for finding in found.findings:
-        speaker.say(f"{'!' if finding.refused else '·'} {finding}")
-    if found.columns:
-        speaker.say(
-            f"· Together, {', '.join(found.columns)} are published as they are: {found.alone:,} of {found.records:,} "
-            "records are alone with their values of them. The policy says nothing about whoever knows these."
-        )
 
 
 def report(strengths: list[Strength], speaker: Speaker) -> None:
