@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
+from shoal.cli.reporting import FOR, REPORT, leave, reader
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,12 +35,14 @@ def anonymize(
     safe_csv: bool = typer.Option(
         False, "--safe-csv", help="Put an apostrophe before cells that spreadsheets would run as formulas (text files)."
     ),
+    page: Path | None = REPORT,
+    for_: str | None = FOR,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
     """Mask a table so that it satisfies its policy, write it, and verify the file before it gets its name.
 
-    Example: shoal anonymize -c shoal.toml -o masked.csv
+    Example: shoal anonymize -c shoal.toml -o masked.csv --report report.html
     """
     from shoal.io.files import check_writable_format
     from shoal.manifest import manifest_path, secret_path
@@ -51,6 +54,7 @@ def anonymize(
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config).with_person(person)
     check_writable_format(output)
+    whom = reader(page, for_, "owner")
     refuse_existing(output, force)
     refuse_inputs(output, configuration, source)
     policy = Policy.from_config(configuration.config.policy)
@@ -71,6 +75,14 @@ def anonymize(
             f"Column '{name}': spreadsheets would run {count} of its cells as formulas; --safe-csv puts an apostrophe "
             "before them."
         )
+    if page is not None:
+        from shoal.release import file_digest
+        from shoal.report import findings_of
+
+        again = f"shoal anonymize -c {config} -o {output}{f' -a {algorithm}' if algorithm else ''}"
+        again += f" --seed {seed}" if seed is not None else ""
+        found = findings_of(release, whom, name=output.name, command=again, digest=file_digest(output))
+        leave(page, found, speaker, f"'{output}' is written. ")
     speaker.say(f"Written: {output} and {manifest_path(output)}")
     speaker.say(f"Keep to yourself: {secret_path(output)}, with which the release can be made again and compared.")
     speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **told(release)})

@@ -9,10 +9,12 @@ import typer
 
 from shoal.cli.anonymize import published
 from shoal.cli.output import JSON, PERSON, QUIET, Speaker
+from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
 if TYPE_CHECKING:
     from shoal.front import Attacks
+    from shoal.schema import Configuration
 
 INTRUDERS = ("prosecutor", "journalist", "marketer")
 ATTACKS = (
@@ -26,6 +28,8 @@ ATTACKS = (
     "difference",
     "tracing",
 )
+BEYOND = ("linking", "minimality", "intersection", "difference", "tracing")
+"""Attacks that need more than the masked table."""
 
 
 def attack(
@@ -44,6 +48,8 @@ def attack(
         help="Largest share of records that may be exposed: 0.05, or for one attack linking=0.01, prosecutor=0.2.",
     ),
     person: str | None = PERSON,
+    page: Path | None = REPORT,
+    for_: str | None = FOR,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -56,6 +62,9 @@ def attack(
 
     speaker = Speaker(as_json, quiet)
     limits = read_thresholds(threshold)
+    # What a list or an earlier release adds is not told by the masked table.
+    more = external is not None or bool(previous)
+    whom = reader(page, for_, "owner" if more else "public", original=more)
     configuration = read_config(config)
     found = ask(
         masked,
@@ -70,10 +79,33 @@ def attack(
         algorithm=configuration.config.method.algorithm,
     )
     report(found, speaker)
+    if page is not None:
+        _leave(page, whom, masked, configuration.with_person(person, published=True), found, strength, speaker)
     problems = exceeded(found, limits)
     speaker.result({**found.to_dict(), "exceeded": problems})
     if problems:
         raise VerificationError("The masked table exposes more than was allowed: " + " ".join(problems))
+
+
+def _leave(
+    page: Path, whom: str, masked: Path, configuration: Configuration, found: Attacks, strength: int, speaker: Speaker
+) -> None:
+    """The report of the attacks, which says what the file promises too."""
+    from shoal.io.written import read_written
+    from shoal.policy import Policy
+    from shoal.verifier import masked_schema, verify
+
+    written = read_written(masked, missing=configuration.schema.missing)
+    schema = masked_schema(configuration.schema, written.table)
+    policy = Policy.from_config(configuration.config.policy) if configuration.config.policy else Policy(())
+    evidence = verify(written.table, policy, schema, cells=written.cells)
+    extra = tuple(one for one in found.exposures if one.attack in BEYOND) if whom == "owner" else ()
+    cells = written.cells
+    leave(
+        page,
+        judged(masked, written.table, schema, evidence, configuration, cells=cells, strength=strength, extra=extra),
+        speaker,
+    )
 
 
 def read_thresholds(words: list[str]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
+from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
 
 if TYPE_CHECKING:
     from shoal.measures.masked import MaskedMeasures
@@ -23,6 +24,8 @@ def measure(
     queries: int = typer.Option(1000, "--queries", min=0, help="Random counting queries to compare; 0 for none."),
     predict: str | None = typer.Option(None, "--predict", help="A column that a classifier shall predict."),
     seed: int | None = SEED,
+    page: Path | None = REPORT,
+    for_: str | None = FOR,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -37,6 +40,7 @@ def measure(
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
+    whom = reader(page, for_, "owner")
     configuration = read_config(config)
     data = load(configuration, original)
     table = read_table(masked, missing=configuration.config.source.missing)
@@ -59,7 +63,43 @@ def measure(
             f"A classifier of '{predict}' is right in {accuracy.masked:.1%} of the masked records, in "
             f"{accuracy.original:.1%} of the original ones and in {accuracy.baseline:.1%} without looking."
         )
+    if page is not None:
+        _leave(page, whom, masked, configuration, data, found, chosen, speaker)
     speaker.result(told)
+
+
+def _leave(
+    page: Path,
+    whom: str,
+    masked: Path,
+    configuration: Configuration,
+    data: Microdata,
+    found: MaskedMeasures,
+    seed: int,
+    speaker: Speaker,
+) -> None:
+    """The report of a file beside its original."""
+    from shoal.io.written import read_written
+    from shoal.policy import Policy
+    from shoal.report import Original
+    from shoal.verifier import masked_schema, verify
+
+    written = read_written(masked, missing=configuration.schema.missing)
+    schema = masked_schema(data.schema, written.table)
+    policy = Policy.from_config(configuration.config.policy) if configuration.config.policy else Policy(())
+    evidence = verify(written.table, policy, schema, cells=written.cells)
+    settings = {
+        "policy": policy,
+        "seed": seed,
+        "recode": configuration.config.release.recode,
+        "suppressed": "drop" if written.table.height < data.frame.height else "mask",
+    }
+    original = Original(data, found.measures, settings) if whom == "owner" else None
+    leave(
+        page,
+        judged(masked, written.table, schema, evidence, configuration, cells=written.cells, original=original),
+        speaker,
+    )
 
 
 def smallest_size(configuration: Configuration, data: Microdata) -> int:

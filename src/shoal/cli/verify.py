@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli.anonymize import evidence, load, published
 from shoal.cli.output import JSON, PERSON, QUIET, Speaker
+from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
 
 if TYPE_CHECKING:
     from shoal.policy import Policy
@@ -32,6 +33,8 @@ def verify(
         "--secret",
         help="The owner's half of the manifest: make the release again from the original, and compare bytes.",
     ),
+    page: Path | None = REPORT,
+    for_: str | None = FOR,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -54,6 +57,7 @@ def verify(
     from shoal.verifier import verify as examine
 
     speaker = Speaker(as_json, quiet)
+    reader(page, for_, "public", original=False)
     configuration = read_config(config or DEFAULT) if config is not None or DEFAULT.is_file() else None
     if configuration is not None and person is not None:
         configuration = configuration.with_person(person, published=True)
@@ -89,6 +93,8 @@ def verify(
     speaker.result(
         {**told, "strongest": [strength.to_dict() for strength in strengths], "published_as_it_is": asis.to_dict()}
     )
+    if page is not None:
+        leave(page, judged(masked, written.table, schema, found, configuration, cells=written.cells), speaker)
     found.require()
     if manifest:
         from shoal.claims import broken_claims, read_half

@@ -255,7 +255,7 @@ def svg(chart: Any, name: str, title: str, told: str, kind: str = "") -> Html:
             domainColor=RULE, tickColor=RULE, gridColor=GRID, titlePadding=8, labelPadding=6,
         )
     )  # fmt: skip
-    text = vl_convert.vegalite_to_svg(chart.to_dict())
+    text = vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
     inner = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     inner = re.sub(
         r' (?:font-family|style|role|aria-[a-z]+|aria-roledescription|class|pointer-events)="[^"]*"', "", inner

@@ -190,12 +190,14 @@ def _intruder(found: Findings) -> Html:
             ]
         )
     highest, average = of.risks.prosecutor.highest, of.risks.prosecutor.average
+    before = "Figures of the original are left out of this report."
+    if found.unlinked:
+        before = f"How many could be found before and after is not known: {plain(found.unlinked, 300).rstrip('.')}."
     return joined(
         [
             "Whoever has a list, such as voters’, with ",
             named(of.schema.named("quasi")),
-            f" picks the right record with a chance of at most {one_in(highest)}, on average {one_in(average)}. "
-            "Figures of the original are left out of this report.",
+            f" picks the right record with a chance of at most {one_in(highest)}, on average {one_in(average)}. {before}",
         ]
     )
 

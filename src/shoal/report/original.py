@@ -8,20 +8,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.declaration import Examination, examine
 from shoal.errors import Cancelled, ShoalError
-from shoal.measures.attacks import linking
 from shoal.measures.loss import Measures
+from shoal.measures.masked import Published as Regions
+from shoal.measures.masked import read_published
+from shoal.measures.regions import relate
 from shoal.measures.utility import Classification, QueryError, classification, query_error
 from shoal.microdata import Microdata
-from shoal.persons import settled
 from shoal.profiling import speaks_of
 from shoal.report.published import Published
-from shoal.space import Space
+from shoal.space import Domain, Set, Space, States
 
 QUERIES = 500
 WORK = 10_000_000
@@ -83,38 +83,47 @@ class Original:
         """The columns that are published as they are, beside what they tell about the exact quasi-identifiers."""
         return examine(self.data.frame, self.data.schema)
 
-    @cached_property
-    def people(self) -> pl.DataFrame:
-        """One row a person, with the exact quasi-identifiers."""
-        data = self.data
-        if data.persons is not None:
-            return settled(data.frame, data.schema, data.persons)
-        return data.frame.select(data.quasi)
+    def intruders(self, published: Published) -> list[Intruder] | str:
+        """A list of voters, a neighbour, and whoever knows everything that others may know; or why that is not known."""
+        try:
+            found = read_published(self.data, published.masked)
+        except Cancelled:
+            raise
+        except ShoalError as problem:
+            return str(problem)
+        if found.averaged or self.settings.get("recode") == "microaggregate":
+            return "averages are no ranges that a list could be compared with"
+        return [self._tried(published, found, knows, source) for knows, source in knowledge(self.data.quasi)]
 
-    def intruders(self, published: Published) -> list[Intruder]:
-        """A list of voters, a neighbour, and whoever knows everything that others may know."""
-        return [self._tried(published, knows, source) for knows, source in knowledge(self.data.quasi)]
-
-    def _tried(self, published: Published, knows: Sequence[str], source: str) -> Intruder:
-        before = self._fitting(knows)
-        people = self.people.select(knows)
-        step = max(1, people.height // LINKED)
-        people, before = people.gather_every(step), before[::step]
-        links = linking(published.table, people)
-        found = links.candidates
-        linked = found > 0
+    def _tried(self, published: Published, found: Regions, knows: Sequence[str], source: str) -> Intruder:
+        step = max(1, self.data.n // LINKED)
+        before = self._fitting(knows)[::step]
+        after = self._covering(published, found, knows, step)
+        fits = after > 0
         return Intruder(
             knows=tuple(knows),
             source=source,
-            persons=people.height,
+            persons=len(before),
             certain_before=int(np.count_nonzero(before == 1)),
             right_before=exact.total(1 / before),
             median_before=float(np.median(before)),
-            certain=int(np.count_nonzero(found == 1)),
-            right=float(links.exposure.details["expected_reidentified"]),
-            median=float(np.median(found[linked])) if linked.any() else 0.0,
-            fewest=int(found[linked].min()) if linked.any() else 0,
+            certain=int(np.count_nonzero(after == 1)),
+            right=exact.total(1 / after[fits]),
+            median=float(np.median(after[fits])) if fits.any() else 0.0,
+            fewest=int(after[fits].min()) if fits.any() else 0,
         )
+
+    def _covering(self, published: Published, found: Regions, knows: Sequence[str], step: int) -> NDArray[np.int64]:
+        """How many published records cover what is known of each person; one that is starred covers everybody."""
+        at = [self.data.quasi.index(name) for name in knows]
+        space = Space(tuple(found.space.domains[a] for a in at), np.ones(len(at)), "ncp")
+        slots = [slice(int(found.space.slots[a]), int(found.space.slots[a + 1])) for a in at]
+        classes = np.concatenate([found.states[:, slot] for slot in slots], axis=1)
+        persons = np.concatenate([_points(found.space.domains[a], found.codes[::step, a]) for a in at], axis=1)
+        home = found.labels if published.owners is None else found.labels[published.owners.first]
+        sizes = np.bincount(home[home >= 0], minlength=len(classes)).astype(np.int64)
+        cover = relate(space, persons, classes)
+        return np.asarray(cover @ sizes, dtype=np.int64) + int(np.count_nonzero(home < 0))
 
     def _fitting(self, knows: Sequence[str]) -> NDArray[np.int64]:
         """How many records of the original fit what is known of each person; what is missing there rules nobody out."""
@@ -210,6 +219,20 @@ class Original:
     def loss(self, name: str) -> float:
         """Of detail, in a column."""
         return float(self.measures.attributes[name]["ncp"])
+
+
+def _points(domain: Domain, codes: NDArray[np.int64]) -> States:
+    """Single values as states; one that is missing may be anything."""
+    if isinstance(domain, Set):
+        words = np.zeros((len(codes), domain.words), dtype=np.uint64)
+        words[np.arange(len(codes)), codes >> 6] = np.uint64(1) << (codes & 63).astype(np.uint64)
+        if domain.has_missing:
+            words[codes == domain.missing_code] = np.uint64(2**64 - 1)
+        return words.view(np.int64)
+    ends = np.column_stack([codes, codes]).astype(np.int64)
+    if domain.has_missing:
+        ends[codes == domain.missing_code] = 0, domain.size - 1
+    return ends
 
 
 def knowledge(quasi: Sequence[str]) -> list[tuple[list[str], str]]:

@@ -31,7 +31,8 @@ def page(found: Findings) -> str:
     css = style("tokens.css", "report.css")
     allowed = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; img-src data:; base-uri 'none'; form-action 'none'"
-    whose = "for the owner, with figures of the original" if found.for_owner else "for the public"
+    whose = "for the owner" if found.for_owner else "for the public"
+    whose += ", with figures of the original" if found.original is not None else ""
     rows = "record" if evidence.persons is None else "row"
     counts = f"{counted(evidence.records, rows)} · {counted(of.masked.width, 'column')} · "
     head = element(
@@ -73,8 +74,8 @@ def page(found: Findings) -> str:
 
 def _closing(found: Findings) -> Html:
     whose = (
-        "It has figures of the original table and is meant for its owner: keep it where the original is. "
-        "A report for the public leaves them out."
+        "It tells more than the masked table does and is meant for the owner of the original: keep it where that is. "
+        "A report for the public leaves such figures out."
         if found.for_owner
         else "Everything in it follows from the published table and its configuration; figures of the original are left out."
     )

@@ -20,7 +20,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.measures.attacks import Exposure, MaskedTable, run_attacks
 from shoal.measures.risk import Risks, reidentification_risk
 from shoal.models import Model
-from shoal.persons import Persons
+from shoal.persons import Persons, number_persons
 from shoal.policy import Policy
 from shoal.report.levels import Shown, levels
 from shoal.report.words import model_of
@@ -54,6 +54,8 @@ class Published:
     """Whose each row is, where that was known and is not in the table; for the owner only."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     digest: str | None = None
+    strength: int = 1
+    """How many values an intruder can rule out."""
 
     @classmethod
     def of(
@@ -61,10 +63,6 @@ class Published:
     ) -> Published:
         """`schema` is that of the original or of the masked table."""
         return cls(name, masked, masked_schema(schema, masked), policy, evidence, **more)
-
-    def without_persons(self) -> Published:
-        """The same as whoever has only the table sees it."""
-        return self if self.persons is None else replace(self, persons=None)
 
     @cached_property
     def table(self) -> MaskedTable:
@@ -78,6 +76,12 @@ class Published:
         if self.persons is None or person is None or person in self.masked.columns:
             return self.masked
         return self.masked.with_columns(pl.Series(person, self.persons.of_row))
+
+    @cached_property
+    def owners(self) -> Persons | None:
+        """Whose each row is, where it is known or the table has a token for it."""
+        person = self.schema.person
+        return number_persons(self._seen[person]) if person in self._seen.columns else None
 
     @property
     def by_person(self) -> bool:
@@ -107,7 +111,7 @@ class Published:
     @cached_property
     def attacks(self) -> list[Exposure]:
         """What needs nothing but the table."""
-        return run_attacks(self.table)
+        return run_attacks(self.table, strength=self.strength)
 
     @cached_property
     def asis(self) -> Examination:
