@@ -33,8 +33,9 @@ WANTED = 0.90
 MODELS = [
     "tests/models/test_closeness_and_variance.py", "tests/models/test_model_contract.py", "tests/models/test_model_golden.py",
     "tests/models/test_model_parameters.py", "tests/models/test_model_parts.py", "tests/models/test_one_file.py",
-    "tests/models/test_persons.py", "tests/models/test_policies.py", "tests/models/test_shares.py", "tests/models/test_sharpness.py", "tests/test_policy.py",
-    "tests/test_schema.py", "tests/algorithms/test_peel.py::test_limits_move_towards_the_table",
+    "tests/models/test_persons.py", "tests/models/test_policies.py", "tests/models/test_shares.py",
+    "tests/models/test_sharpness.py", "tests/test_policy.py", "tests/test_schema.py",
+    "tests/algorithms/test_peel.py::test_limits_move_towards_the_table",
     "tests/algorithms/test_peel.py::test_bounds_of_each_value_move_towards_its_own_share",
 ]  # fmt: skip
 GUARDS = ["tests/evolve/releases/test_guards.py", "tests/evolve/releases/test_guard_parts.py"]
