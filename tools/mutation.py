@@ -46,6 +46,16 @@ VERIFIER = [
     "tests/test_meaning.py",
     "tests/measures/test_audit.py",
 ]
+# Tests of these files that take long, for what other tests notice sooner.
+SLOW = [
+    "tests/test_collisions.py::test_no_internal_error_on_small_domains", "tests/test_road.py::test_the_input_is_left_alone",
+    "tests/models/test_one_file.py::test_a_model_without_forms_is_refined_and_the_notes_say_how",
+    "tests/models/test_one_file.py::test_the_command_writes_the_schema",
+    "tests/models/test_one_file.py::test_the_stub_of_a_built_package_has_every_public_name",
+    "tests/measures/test_bounds.py::test_adult_quickly",
+    *(f"tests/measures/test_bounds.py::test_never_above_the_optimum[{block}]" for block in range(1, 10)),
+    "tests/measures/test_utility.py::test_a_classifier_loses_what_generalization_took",
+]  # fmt: skip
 ROOMS: dict[str, dict[str, list[str]]] = {
     "models": {"src/shoal/models/*.py": [*MODELS, "tests/test_verifier_parts.py", "src/shoal/models"]},
     "policy": {"src/shoal/policy.py": [*MODELS, "src/shoal/policy.py"]},
@@ -120,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     mutants = [*(mutant for _, mutant in named), *chosen]
     verdicts, failures = run(
-        mutants, their_tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents)
+        mutants, their_tests, given.jobs, lambda mutant, verdict: _tell(mutant, verdict, equivalents), SLOW
     )
     fine = _report(list(zip(chosen, verdicts[len(named) :], strict=True)), equivalents, left, stale)
     unnoticed = [mutant for (_, mutant), found in zip(named, verdicts, strict=False) if found in (SURVIVED, UNREACHED)]

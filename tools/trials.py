@@ -90,11 +90,16 @@ def prepare() -> None:
 
 
 def run(
-    mutants: Sequence[Mutant], tests: Sequence[Sequence[str]], jobs: int, tell: Callable[[Mutant, str], None]
+    mutants: Sequence[Mutant],
+    tests: Sequence[Sequence[str]],
+    jobs: int,
+    tell: Callable[[Mutant, str], None],
+    aside: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """A verdict for each mutant, told as soon as it is there; `tests` names the tests of each: files, folders or single ones.
 
-    Also the tests that fail without any mutant, with what they say: they notice nothing, so they are left aside.
+    Tests whose names begin like one of `aside` are not run. Also the tests that fail without any mutant, with what they say:
+    they notice nothing, so they are left aside.
     """
     said = tempfile.TemporaryFile()  # noqa: SIM115 (what pytest says, in case that it does not get far)
     reading, writing = os.pipe()
@@ -103,7 +108,7 @@ def run(
         os.close(reading)
         _quiet(said.fileno())
         with os.fdopen(writing, "wb") as pipe:
-            _Collected(mutants, tests, jobs, pipe).run()
+            _Collected(mutants, tests, jobs, pipe).run(aside)
         os._exit(0)
     os.close(writing)
     verdicts = [UNREACHED] * len(mutants)
@@ -123,7 +128,7 @@ def run(
         raise SystemExit("The tests could not be collected:\n" + said.read().decode())
     unsure = [i for i, verdict in enumerate(verdicts) if verdict not in (KILLED, TIMEOUT)]
     again = [i for i in unsure if verdicts[i] == MISFIT or _early(mutants[i], reach)]
-    trials = {i: _fresh(mutants[i], tests[i], reach) for i in again}
+    trials = {i: _fresh(mutants[i], tests[i], reach, [*aside, *reach.failures]) for i in again}
     for index, verdict in _all(trials, jobs):
         verdicts[index] = verdict
         tell(mutants[index], verdict)
@@ -251,12 +256,12 @@ class _Collected:
         self.failures: dict[str, str] = {}
         self.tracer = _Tracer({str(Path(file).resolve()): file for file in self.files})
 
-    def run(self) -> None:
+    def run(self, aside: Sequence[str]) -> None:
         every = dict.fromkeys(test for tests in self.tests for test in tests)
         self.tracer.start()
         for file in self.files:
             importlib.import_module(module_of(file))
-        pytest.main([*PYTEST, *every], plugins=[self])
+        pytest.main([*PYTEST, *(f"--deselect={test}" for test in aside), *every], plugins=[self])
 
     def say(self, index: int, what: Any) -> None:
         pickle.dump((index, what), self.pipe)
@@ -398,7 +403,7 @@ def _code(module: CodeType, mutant: Mutant) -> CodeType | None:
 # -- in a fresh interpreter
 
 
-def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
+def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach, aside: Sequence[str]) -> Trial:
     class Guide:
         """The mutant before pytest's own import (which takes files it is told of for tests), and the quickest tests first."""
 
@@ -410,8 +415,8 @@ def _fresh(mutant: Mutant, tests: Sequence[str], reach: Reach) -> Trial:
             items[:] = quickest(items, reach.seconds)
 
     def work() -> bool:
-        aside = [f"--deselect={test}" for test in reach.failures]
-        return pytest.main([*PYTEST, *aside, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
+        left = [f"--deselect={test}" for test in aside]
+        return pytest.main([*PYTEST, *left, *tests], plugins=[Guide()]) == pytest.ExitCode.OK
 
     return Trial(work, GRACE + PATIENCE * ENOUGH)
 
