@@ -52,6 +52,7 @@ SLOW = [
     "tests/models/test_one_file.py::test_a_model_without_forms_is_refined_and_the_notes_say_how",
     "tests/models/test_one_file.py::test_the_command_writes_the_schema",
     "tests/models/test_one_file.py::test_the_stub_of_a_built_package_has_every_public_name",
+    "tests/models/test_model_golden.py::test_uniform_classes_reach_their_entropy_exactly",
     "tests/measures/test_bounds.py::test_adult_quickly",
     *(f"tests/measures/test_bounds.py::test_never_above_the_optimum[{block}]" for block in range(1, 10)),
     "tests/measures/test_utility.py::test_a_classifier_loses_what_generalization_took",
