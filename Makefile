@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
+BROWSER := $(VENV)/.browser
 
-.PHONY: demo test lint mutation fuzz bench docs clean help
+.PHONY: demo test lint mutation fuzz bench docs pictures clean help
 
 help:
 	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
@@ -15,11 +16,12 @@ help:
 	@echo "make fuzz   random releases for ten minutes, judged by a checker that is not ours"
 	@echo "make bench  every measured claim (writes benchmarks/out/)"
 	@echo "make docs   regenerate the pages that are written by programs"
+	@echo "make pictures  the pictures of docs/report.md, drawn by Chromium"
 
 demo: $(READY)
 	@$(BIN)/shoal demo
 
-test: $(DEV)
+test: $(DEV) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q
 
 lint: $(DEV)
@@ -40,6 +42,14 @@ bench: $(DEV)
 
 docs: $(DEV)
 	$(BIN)/python -m docs.generate
+
+pictures: $(DEV) $(BROWSER)
+	$(BIN)/python -m docs.pictures
+
+# Chromium, for the tests that open reports: found or installed once; without it they are skipped and say why.
+$(BROWSER): $(DEV)
+	@$(BIN)/python -m tools.browser || true
+	@touch $@
 
 $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

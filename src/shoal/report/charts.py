@@ -168,10 +168,11 @@ def line_chart(
 
     before = least is not None and least > 0.22 * top
     after = loss <= 0.58 * top
+    high = 2.6 if before and after else 3.8
 
     def drawn(width: int) -> Any:
         # Labels on both sides share a row; else each has its own, so that none lies on another.
-        x_scale, rows = alt.Scale(domain=[0, top], nice=False), alt.Scale(domain=[0, 4])
+        x_scale, rows = alt.Scale(domain=[0, top], nice=False), alt.Scale(domain=[0, high])
 
         def placed(values: list[dict[str, Any]]) -> Any:
             return _of(values)
@@ -217,7 +218,7 @@ def line_chart(
                 .mark_point(filled=True, opacity=1, size=60, color=RIVAL)
                 .encode(x=x, y=alt.Y("row:Q", scale=rows))
             )
-        return alt.layer(*layers).properties(width=width - 30, height=96)
+        return alt.layer(*layers).properties(width=width - 30, height=int(25 * high))
 
     return both_widths(drawn, name, title, told)
 

@@ -17,7 +17,6 @@ from shoal.report.markup import (
     element,
     escaped,
     joined,
-    listed,
     named,
     number,
     percent,
@@ -26,6 +25,7 @@ from shoal.report.markup import (
 )
 from shoal.report.published import Tightest, smallest_groups
 from shoal.report.words import model_of, promise, rule
+from shoal.schema import Role
 from shoal.verifier import Check, Violation
 
 TAG = {"stopped": ("holds", "ok"), "limited": ("caution", "half"), "open": ("fails", "warn")}
@@ -447,12 +447,9 @@ def reproduce(found: Findings) -> Html:
     shown_settings = [f"{key} {value}" for key, value in of.settings.items() if key in ("recode", "intervals", "order")]
     if shown_settings:
         facts.append(("Published with", ", ".join(shown_settings)))
-    roles = [
-        joined([role(kind), " ", named(names)])
-        for kind in ("identifier", "person", "quasi", "sensitive", "other")
-        if (names := of.schema.named(kind))
-    ]
-    facts.append(("Columns", listed(roles)))
+    kinds: tuple[Role, ...] = ("identifier", "person", "quasi", "sensitive", "other")
+    roles = [element("div", role(kind), ": ", named(names)) for kind in kinds if (names := of.schema.named(kind))]
+    facts.append(("Columns", joined(roles)))
     if of.digest:
         facts.append(("Output, SHA-256", element("span", of.digest, class_="code")))
     pairs = [piece for label, value in facts for piece in (element("dt", label), element("dd", value))]
