@@ -143,6 +143,16 @@ def test_persons_by_name() -> None:
     assert release.evidence.persons == 60
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_forgotten_person_is_noticed(library: str) -> None:
+    one = patients("polars").with_columns(patient_id=pl.int_range(pl.len()))
+    visits = pl.concat([one, one])
+    table = {"pandas": visits.to_pandas, "polars": visits.clone, "pyarrow": visits.to_arrow}[library]()
+    with pytest.raises(shoal.ConfigError, match="person='patient_id'"):
+        shoal.anonymize(table, {"k": 3}, **NAMES, **QUICK)
+    assert shoal.anonymize(table, {"k": 3}, **NAMES, person="patient_id", **QUICK).evidence.persons == 60
+
+
 # -- calls that get a sentence
 
 CALLS: dict[str, tuple[Any, str]] = {

@@ -28,6 +28,7 @@ from shoal.io.frames import apply_missing, to_polars
 from shoal.microdata import Microdata, Missing
 from shoal.models import MODELS, Model
 from shoal.policy import Policy
+from shoal.profiling import profile
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
 
 # Whoever names some columns has said nothing about the others: they stay where they are.
@@ -96,8 +97,28 @@ def encoded(table: Any, roles: Roles, *, policy: Any = None, missing: Missing | 
         from shoal.io.files import read_table
 
         reading = configuration.config.source.reading if configuration is not None else {}
-        return replace(Microdata.of_table(read_table(table, **reading), schema, missing=missing), source=Path(table))
+        read = read_table(table, **reading)
+        _require_nobody_unnamed(read, schema, roles)
+        return replace(Microdata.of_table(read, schema, missing=missing), source=Path(table))
+    _require_nobody_unnamed(table, schema, roles)
     return Microdata.from_frame(table, schema, missing=missing)
+
+
+def _require_nobody_unnamed(table: Any, schema: Schema, roles: Roles) -> None:
+    """Where columns are only named, one that says whose each row is may have been forgotten."""
+    if roles.schema is not None or schema.person is not None:
+        return
+    frame = to_polars(table)[0]
+    unnamed = [name for name in frame.columns if name not in schema.attributes]
+    if not unnamed or frame.height < 2:
+        return
+    known = [name for name in schema.named("quasi") if name in frame.columns]
+    person = profile(frame.select(*unnamed, *known)).named("person")
+    if person:
+        raise ConfigError(
+            f"column '{person[0]}' is not named, and seems to say whose each row is: a class of rows would be no class of "
+            f"people. Say person='{person[0]}', or, if its rows are not one person's, leave the column out."
+        )
 
 
 def _configuration(schema: Any, policy: Any) -> Configuration | None:

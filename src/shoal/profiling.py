@@ -11,7 +11,7 @@ records apart. A column nobody can place becomes a quasi-identifier: masking too
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -67,6 +67,8 @@ class ColumnProfile:
     within_why: str = ""
     repeats: Literal["allowed"] | None = None
     """For an identifier that repeats and is no person's."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else is suggested for it: top = 90, truncate = "year" …"""
 
 
 @dataclass(frozen=True)

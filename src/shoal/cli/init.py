@@ -52,13 +52,18 @@ def init(
     header: str | None = typer.Option(
         None, "--header", help="Column names of a file that has none, separated by commas."
     ),
+    template: str | None = typer.Option(
+        None, "--template", help="Rules of a field: hipaa-limited, health-registry, census, survey or education."
+    ),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing configuration."),
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
     """Profile a table: suggest roles, kinds, taxonomies and a policy, say why, and write a commented shoal.toml.
 
-    Example: shoal init patients.csv
+    A template adds what a field asks of its tables, with the source of each rule, where the table's values are what it speaks of.
+
+    Example: shoal init patients.csv --template hipaa-limited
     """
 
     from shoal.io.atomic import atomic_write_text
@@ -68,6 +73,10 @@ def init(
     refuse_existing(output, force)
     frame, source, label = _read(file, url, table, header, output)
     found = profile(frame)
+    if template is not None:
+        from shoal.templates import applied
+
+        found = applied(template, found)
     atomic_write_text(output, config_text(found, source, label, output.name), force=force)
     speaker.table(
         f"{label}: {_count(found)}",
@@ -111,6 +120,7 @@ def config_text(found: Profile, source: Source, label: str, name: str = "shoal.t
             lines.append(_set("taxonomy", column.taxonomy))
         lines += _comment(column.within_why)
         lines += [_set(key, value) for key in ("within", "repeats") if (value := getattr(column, key)) is not None]
+        lines += [_set(key, value) for key, value in column.more.items()]
         if column.role == "person":
             lines.append(PUBLISH)
     return "\n".join([*lines, "", *_policy(found), "", METHOD]) + "\n"

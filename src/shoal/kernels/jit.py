@@ -3,13 +3,17 @@
 A function that only other compiled functions call needs no way in from Python or C; without these wrappers it compiles in
 about half the time. A function over arrays that its callers keep, and that makes none itself, need not count references to
 them either: each would cost two atomic operations a call, and the code for them a sixth of the compiling.
+
+Numba lets a function that does not say so inherit from whichever caller happens to be compiled first: one that makes arrays,
+called from one that does not count, would compile or not by the order in which functions are needed. So what such functions
+call says it.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
 # Without counting references; `entry` may be called from Python.
 bare = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)

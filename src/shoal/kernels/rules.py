@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     """Zero exactly when a class of this size and these histograms satisfies every form."""
     total = 0.0
@@ -57,7 +57,7 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
     """Whether a class satisfies every form; stops at the first that it does not."""
     for i in range(len(rules.kind)):
@@ -83,7 +83,7 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
 
 # Numba drops the branch of an argument that is None before it compiles, but not that of a field. One call more would cost
 # more than the test.
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
 def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
     """The deficit of a form about more than sizes and distinct values; a policy without any compiles nothing of it."""
     if others is None:
@@ -91,7 +91,7 @@ def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, count
     return form_deficit(rules, i, size, counts)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
 def set_deficit(rules: FlatRules, sets: int | None, i: int, size: int, counts: Counts) -> float:
     """The deficit of a form about people with several values; a policy without any compiles nothing of it."""
     if sets is None:
@@ -99,7 +99,7 @@ def set_deficit(rules: FlatRules, sets: int | None, i: int, size: int, counts: C
     return set_form_deficit(rules, rules.others, i, size, counts)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def set_form_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
     """Hitting numbers, or another form on what persons have together."""
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
@@ -126,7 +126,7 @@ def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> flo
     return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     """The deficit of one form."""
     if rules.kind[i] >= HITTING:
