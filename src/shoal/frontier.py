@@ -39,9 +39,10 @@ from shoal.version import VERSION
 
 Job = tuple[str | None, Mapping[str, float], str]
 """Which table (None: as it is), which values, which algorithm."""
+# Evenly spaced on a scale of doublings, with the customary 5, 10, 20, 50 and 100 among them.
 KS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 75, 100)
 ALGORITHMS = ("mondrian", "k_member", "greedy_pk")
-THREADS = 2
+THREADS = 2  # loops release the interpreter; more would hold more releases in memory at a time
 QUERIES = 200
 """Enough for the median of their errors to be steady in its second digit."""
 BENT = 0.1

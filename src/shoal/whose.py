@@ -29,7 +29,7 @@ AGREE = 0.5
 """Rows agree in a column when they do so in this share of what chance leaves open."""
 SAME = 0.9
 """A column in which rows agree that often by chance says nothing about a key."""
-LOOKED_AT = 100_000
+LOOKED_AT = 100_000  # rows: what holds for nearly all shows in these
 
 
 def belongs_together(key: pl.Series, others: pl.DataFrame) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "png", "html")
 BLUE, GREY, INK = "#1a6ea8", "#8a949b", "#16222b"
+# Points of a picture that fits into a page and a slide.
 WIDTH, HEIGHT = 620, 360
 
 

@@ -22,7 +22,7 @@ _VARIABLES = ("ink", "ink-2", "grid", "before", "after", "bound", "mark-soft", "
 INK, INK_2, GRID, BEFORE, AFTER, BOUND, SOFT, PAPER, RULE, RIVAL = (f"#0{i:x}010{i:x}" for i in range(1, 11))
 _STAND_INS = dict(zip((INK, INK_2, GRID, BEFORE, AFTER, BOUND, SOFT, PAPER, RULE, RIVAL), _VARIABLES, strict=True))
 
-WIDE, NARROW, CARD = 700, 310, 520
+WIDE, NARROW, CARD = 700, 310, 520  # points of a column of text, of a phone, of a card in a notebook
 _FONT = "Liberation Sans"
 """What widths of texts are measured with; the page shows its own face."""
 

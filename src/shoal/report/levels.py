@@ -21,7 +21,7 @@ from shoal.space import SUPPRESSED
 from shoal.taxonomy import Taxonomy
 
 EXACT, HIDDEN, MISSING = "exact", "hidden", "missing"
-EXAMPLES = 3
+EXAMPLES = 3  # what stands in one line of the table
 _UNITS = ("month", "quarter", "year", "decade")
 _STEPS = ("one step up", "two steps up", "three steps up", "four steps up")
 

@@ -23,7 +23,7 @@ from shoal.profiling import speaks_of
 from shoal.report.published import Published
 from shoal.space import Domain, Set, Space, States
 
-QUERIES = 500
+QUERIES = 500  # enough for the median of their errors; fewer where the table is large
 WORK = 10_000_000
 """Records × queries: a second or so."""
 LINKED = 20_000
