@@ -60,8 +60,31 @@ def test_demo_leaves_a_verified_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["evidence"]["passed"] is True
+    people = pl.read_csv(tmp_path / "demo" / "patients.csv")["patient"].n_unique()
+    assert (told["evidence"]["records"], told["evidence"]["persons"]) == (500, people)
     again = shoal("verify", "demo/masked.csv", "-c", "demo/shoal.toml", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
+    assert f"Persons were counted: 500 rows of {people}" in again.stdout
+
+
+@pytest.mark.parametrize(("records", "seed"), [(100, 7), (100, 1), (150, 2), (200, 7), (300, 7), (777, 3)])
+def test_the_demo_is_exemplary_at_every_size(records: int, seed: int, tmp_path: Path) -> None:
+    """Nothing refused, nothing accepted by hand, no harmless column that tells records apart, and classes of people.
+
+    Among a hundred admissions some diagnoses occur once; a sensitive column is named then, with its figure.
+    """
+    from shoal.cli.demo import demo
+
+    demo(tmp_path / "demo", records=records, seed=seed, as_json=False, quiet=True)
+    told = json.loads((tmp_path / "demo" / "masked.csv.manifest.json").read_text())
+    findings = told["published_as_it_is"]["findings"]
+    assert {(one["column"], one["refused"]) for one in findings} <= {("diagnosis", False)}
+    masked = pl.read_csv(tmp_path / "demo" / "masked.csv")
+    assert not {"name", "record"} & set(masked.columns)
+    quasi = ["age", "sex", "zip", "admitted", "occupation"]
+    classes = masked.group_by(quasi).agg(pl.col("patient").n_unique(), pl.col("diagnosis").n_unique())
+    assert classes["patient"].min() >= 5 and classes["diagnosis"].min() >= 3
+    assert masked.select("patient", *quasi).unique()["patient"].is_unique().all()
 
 
 @needs_data

@@ -106,6 +106,38 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+# The hospital: people who come again
+
+
+def test_readmissions_are_of_people_who_stay_who_they_are() -> None:
+    table = datasets.hospital(20_000, seed=3, readmitted=0.3)
+    assert table.columns == ["name", "record", "patient", *list(SCHEMA)[2:]]
+    assert_frame_equal(table, datasets.hospital(20_000, seed=3, readmitted=0.3))
+    people = table.group_by("patient").agg(
+        pl.col("name", "sex", "occupation").n_unique(),
+        (pl.col("age").max() - pl.col("age").min()).alias("older"),
+        (pl.col("zip").n_unique() > 1).alias("moved"),
+        pl.col("diagnosis").n_unique(),
+        pl.len(),
+    )
+    assert 13_500 < people.height < 14_500
+    assert people.select(pl.col("name", "sex", "occupation").max()).row(0) == (1, 1, 1)
+    again = people.filter(pl.col("len") > 1)
+    assert again["older"].max() <= 2 and 0.3 < (again["older"] > 0).mean() < 0.8
+    assert 0.01 < again["moved"].mean() < 0.1
+    assert again["diagnosis"].mean() > 1.5
+    # What does not change about an admission is what it was without people.
+    plain = datasets.hospital(20_000, seed=3)
+    for name in ("record", "sex", "admitted", "diagnosis", "stay", "cost"):
+        assert table[name].equals(plain[name])
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, True, "0.3"])
+def test_impossible_shares_of_readmissions_are_refused(share: float) -> None:
+    with pytest.raises(ConfigError, match="readmitted"):
+        datasets.hospital(10, readmitted=share)
+
+
 # The hospital: plausible
 
 

@@ -199,8 +199,9 @@ def evidence(found: dict[str, Any], speaker: Speaker) -> None:
         ]
         for check in found["checks"]
     ]
+    who = f"{found['records']:,} records" + (f" of {found['persons']:,} persons" if found.get("persons") else "")
     speaker.table(
-        f"Verified on {found['records']:,} records in {found['classes']:,} classes",
+        f"Verified on {who} in {found['classes']:,} classes",
         ["rule", "asked", "found", "verdict"],
         rows,
     )

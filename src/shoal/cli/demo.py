@@ -10,10 +10,13 @@ import typer
 from shoal.cli.anonymize import load, release_of, report, told
 from shoal.cli.output import JSON, QUIET, Speaker
 
+READMITTED = 0.3
+"""The share of admissions that are somebody's second or later one."""
+
 
 def demo(
     folder: Path = typer.Option("demo", "--folder", help="Where to put the files; made if it is not there."),
-    records: int = typer.Option(5_000, "--records", "-n", min=100, help="How many patients to make up."),
+    records: int = typer.Option(5_000, "--records", "-n", min=100, help="How many admissions to make up."),
     seed: int = typer.Option(7, "--seed", help="Another seed is another hospital."),
     as_json: bool = JSON,
     quiet: bool = QUIET,
@@ -35,11 +38,15 @@ def demo(
     speaker = Speaker(as_json, quiet)
     folder.mkdir(parents=True, exist_ok=True)
     patients, config, masked = folder / "patients.csv", folder / "shoal.toml", folder / "masked.csv"
-    write_table(hospital(records, seed), patients, force=True)
+    table = hospital(records, seed, readmitted=READMITTED)
+    write_table(table, patients, force=True)
     for name in TAXONOMIES:
         shutil.copy(taxonomy_path(name), folder / f"{name}.csv")
-    atomic_write_text(config, hospital_config(patients.name), force=True)
-    speaker.say(f"1. A made-up hospital with {records:,} patients: {patients}, and its configuration: {config}")
+    atomic_write_text(config, hospital_config(patients.name, readmitted=True), force=True)
+    people = table["patient"].n_unique()
+    speaker.say(
+        f"1. A made-up hospital with {records:,} admissions of {people:,} patients: {patients}, and its configuration: {config}"
+    )
 
     configuration = read_config(config)
     speaker.say_if_cold()
@@ -56,8 +63,12 @@ def demo(
     speaker.table("What a reader sees", release.masked.columns, release.masked.head(5).rows())
     report(release, speaker)
 
-    verify_file(masked, Policy.from_config(configuration.config.policy), configuration.schema).require()
-    speaker.say(f"3. Read back from the file alone and verified. The evidence is in {manifest_path(masked)}")
+    policy = Policy.from_config(configuration.config.policy)
+    found = verify_file(masked, policy, configuration.schema).require()
+    speaker.say(
+        f"3. Read back from the file alone and verified: classes of {found.smallest:,} patients or more, counted by their "
+        f"tokens. The evidence is in {manifest_path(masked)}"
+    )
     page = report_release(release, folder / "report.html", name=masked.name)
     speaker.say(f"4. What to look at before signing, to open in a browser: {page}")
     speaker.say(f"Next: change k or p in {config}, then  shoal anonymize -c {config} -o {masked} --force")

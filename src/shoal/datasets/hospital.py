@@ -16,7 +16,7 @@ TAXONOMIES = ("diagnosis", "occupation")
 """The shipped taxonomies; `hospital_config` expects `<name>.csv` of each beside the configuration."""
 
 
-def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
+def hospital(n: int = 10_000, seed: int = 0, *, readmitted: float = 0.0) -> pl.DataFrame:
     """A made-up hospital population of `n` admissions (10000 by default) over the years 2023 and 2024.
 
     Columns: name, record, age, sex, zip, admitted, occupation, diagnosis, stay (days), cost. Age depends on sex and
@@ -25,7 +25,10 @@ def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
     4 % of occupation, 0.5 % of diagnosis and 2 % of cost are missing; occupations rather for the very old, costs rather
     for the last weeks. Nobody in it exists.
 
-    Returns a polars frame; the same `n` and `seed` (0 by default) give the same table.
+    With `readmitted` (0.0 by default), that share of the admissions are those of people who have another one: a column `patient`
+    says whose each is. Whoever comes again is often a year older, and has seldom moved.
+
+    Returns a polars frame; the same `n`, `seed` (0 by default) and `readmitted` give the same table.
 
     >>> from shoal.datasets import hospital
     >>> hospital(1_000, seed=1).columns
@@ -34,13 +37,24 @@ def hospital(n: int = 10_000, seed: int = 0) -> pl.DataFrame:
     for label, value in (("n", n), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ConfigError(f"hospital: {label} = {value!r} is not possible; give a whole number from 0 up.")
+    if isinstance(readmitted, bool) or not isinstance(readmitted, int | float) or not 0 <= readmitted < 1:
+        raise ConfigError(
+            f"hospital: readmitted = {readmitted!r} is not possible; give a share from 0 up to, but not, 1."
+        )
     from shoal.datasets.population import generate
 
-    return generate(n, seed)
+    table = generate(n, seed)
+    if not readmitted:
+        return table
+    from shoal.datasets.readmissions import with_readmissions
+
+    return with_readmissions(table, readmitted, seed)
 
 
-def hospital_config(path: str) -> str:
-    """The text of a `shoal.toml` for a hospital table stored at `path`.
+def hospital_config(path: str, *, readmitted: bool = False) -> str:
+    """The text of a `shoal.toml` for a hospital table stored at `path`; `readmitted` says that it has the column `patient`.
+
+    Without it (False, the default) every admission is a person.
 
     Returns text for a file in a folder that also holds a copy of every file of `TAXONOMIES`.
 
@@ -49,7 +63,13 @@ def hospital_config(path: str) -> str:
     True
     """
     # A JSON string is a TOML basic string as long as no character is written as a surrogate pair.
-    return _CONFIG.replace("@PATH@", json.dumps(path, ensure_ascii=False))
+    text = _CONFIG.replace("@PATH@", json.dumps(path, ensure_ascii=False))
+    if not readmitted:
+        return text
+    for name, lines in _PERSONS.items():
+        begins = f'[attributes.{name}]\nrole = "quasi"\n'
+        text = text.replace(begins, begins + lines)
+    return text.replace("[attributes.age]", _PATIENT + "[attributes.age]").replace("five records …", "five patients …")
 
 
 def taxonomy_path(name: str) -> Path:
@@ -114,12 +134,14 @@ taxonomy = "diagnosis.csv"               # Angina → Heart disease → Heart an
 [attributes.stay]
 role = "other"
 kind = "number"
+round = 2                                # days; the few very long stays would be recognized
+top = 14
 
 [attributes.cost]
 role = "other"
 kind = "number"
-round = 500                              # to the cent it would name nearly everybody
-top = 50000
+round = 1000                             # to the cent it would name nearly everybody
+top = 10000
 
 [policy]
 k = 5                                    # every class has at least five records …
@@ -133,3 +155,15 @@ seed = 7
 [release]
 order = "shuffle"                        # the order of the input says something about its records
 """
+
+_PATIENT = """\
+[attributes.patient]
+role = "person"                          # whose admission it is: what is protected is a person, with all their rows
+publish = "token"                        # a random number, drawn anew for each release, tells which rows belong together
+
+"""
+_PERSONS = {
+    "age": 'within = "max"                           # who comes again may be a year older: the last age counts\n',
+    "zip": 'within = "most"                          # … or have moved: the usual place counts\n',
+    "admitted": 'within = "min"                           # the first admission counts, and is published for all\n',
+}
