@@ -166,6 +166,13 @@ def test_prefixes_are_texts_even_where_they_look_like_numbers() -> None:
     ]  # fmt: skip
 
 
+def test_taxonomies_of_numbers_and_dates_are_read_as_such() -> None:
+    assert groups(["20", "20.0", "[20, 30)"], taxonomy={"intervals": [5, 10]}) == [["20", "20.0"], ["[20, 30)"]]
+    assert groups(["2024", "[2024, 2024]"], kind="date", taxonomy={"dates": ["month", "year"]}) == [
+        ["2024", "[2024, 2024]"]
+    ]
+
+
 def test_what_lies_outside_the_domain() -> None:
     texts: list[str | None] = [
         "0",

@@ -43,6 +43,10 @@ def test_violations_come_worst_first_and_the_first_of_equals_first() -> None:
     assert [(v.published["age"], v.size, v.deficit) for v in found.violations] == [("b", 1, 2), ("d", 1, 2), ("a", 2, 1), ("e", 2, 1)]  # fmt: skip
     (check,) = found.checks
     assert (check.failing, check.holds, check.required, check.strongest, check.parameter) == (4, False, 3.0, 1.0, "k")
+    sizes = [1 + i * 7 % 3 % 2 for i in range(80)]
+    mixed = verify(table([(f"c{i}", size) for i, size in enumerate(sizes)]), Policy((shoal.KAnonymity(3),)), AGE)
+    by_deficit = [f"c{i}" for size in (1, 2) for i in range(80) if sizes[i] == size]
+    assert [v.published["age"] for v in mixed.violations] == by_deficit[:50]
     many = verify(table([(f"c{i}", 1) for i in range(60)]), Policy((shoal.KAnonymity(2),)), AGE)
     assert len(many.violations) == 50 and many.checks[0].failing == 60
     assert [v.published["age"] for v in many.violations] == [f"c{i}" for i in range(50)]

@@ -46,9 +46,11 @@ VERIFIER = [
     "tests/test_meaning.py",
     "tests/measures/test_audit.py",
 ]
+RELEASE = ["tests/test_release.py", "tests/test_release_parts.py"]
 # Tests of these files that take long, for what other tests notice sooner.
 SLOW = [
     "tests/test_collisions.py::test_no_internal_error_on_small_domains", "tests/test_road.py::test_the_input_is_left_alone",
+    "tests/evolve/releases/test_guards.py::test_cohorts",
     "tests/models/test_one_file.py::test_a_model_without_forms_is_refined_and_the_notes_say_how",
     "tests/models/test_one_file.py::test_the_command_writes_the_schema",
     "tests/models/test_one_file.py::test_the_stub_of_a_built_package_has_every_public_name",
@@ -62,16 +64,21 @@ ROOMS: dict[str, dict[str, list[str]]] = {
     "policy": {"src/shoal/policy.py": [*MODELS, "src/shoal/policy.py"]},
     "recode": {"src/shoal/recode.py": ["tests/test_recode.py"], "src/shoal/states.py": ["tests/test_recode.py"]},
     "release": {
-        "src/shoal/release.py": ["tests/test_release.py"],
-        "src/shoal/order.py": ["tests/test_release.py"],
+        "src/shoal/release.py": RELEASE,
+        "src/shoal/order.py": RELEASE,
         "src/shoal/manifest.py": ["tests/test_release.py", "tests/test_manifest.py"],
-        "src/shoal/collisions.py": ["tests/test_collisions.py"],
+        "src/shoal/collisions.py": ["tests/test_collisions.py", "tests/test_release_parts.py"],
     },
     "road": {"src/shoal/road.py": ["tests/test_road.py", "tests/test_road_settings.py", "src/shoal/road.py"]},
     "verifier": {"src/shoal/verifier/*.py": VERIFIER},
     "space": {"src/shoal/space.py": ["tests/test_space.py", "tests/test_recode.py"]},
     "schema": {
-        "src/shoal/schema.py": ["tests/test_schema.py", "tests/test_columns.py", "src/shoal/schema.py"],
+        "src/shoal/schema.py": [
+            "tests/test_schema.py",
+            "tests/test_columns.py",
+            "tests/test_release_parts.py",
+            "src/shoal/schema.py",
+        ],  # fmt: skip
         "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
     },
     "measures": {
