@@ -78,7 +78,7 @@ ROOMS: dict[str, dict[str, list[str]]] = {
             "tests/test_columns.py",
             "tests/test_release_parts.py",
             "src/shoal/schema.py",
-        ],  # fmt: skip
+        ],
         "src/shoal/columns.py": ["tests/test_columns.py", "tests/test_microdata.py", "tests/test_verify.py"],
     },
     "measures": {
