@@ -185,6 +185,7 @@ def test_what_a_model_cannot_tell() -> None:
     assert math.isnan(pitman([1, 1, 1], 0.1)) and math.isnan(pitman([1], 0.1))
     assert math.isnan(slide_negative_binomial([1, 1, 3], 0.5))  # no class of two
     assert slide_negative_binomial([1, 1, 3], 1.0) == 2
+    assert 0 < pitman([1, 2], 0.1) < 30  # two classes are enough
     assert pitman([1] * 500 + [2], 0.5) <= 1004  # never more than there are
     with pytest.raises(InputError, match="Uniqueness needs at least one class"):
         zayatz([], 0.5)

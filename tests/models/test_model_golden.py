@@ -350,6 +350,7 @@ def test_div_and_hom():
     half = np.array([0.5, 0.5])
     assert hom(counts, 3, half).tolist() == [1.5]
     assert div(counts, np.array([[2, 0], [0, 1], [2, 1]]), 3, half).T.tolist() == [[0.5, 1.0, 1.5]]
+    assert div(counts[:1], np.array([[2], [0]]), 3).tolist() == [[1.0], [0.0]]  # one attribute weighs all
 
 
 def test_div_is_what_a_record_takes_from_hom_weighted_by_what_is_missing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import Any
 
@@ -156,6 +157,22 @@ def test_a_sum_moves_towards_what_the_table_has_together() -> None:
         assert found.sets is sets and found.spread is spread
 
 
+def test_limits_move_half_way_to_what_a_table_has() -> None:
+    for table in ([1], [1, 1], [4, 3, 0, 1], [0, 5]):
+        shares = [count / sum(table) for count in table if count]
+        reached = -sum(share * math.log(share) for share in shares)
+        found = Entropy(1.0).nearer(np.array(table), sum(table), 0.5)
+        assert isinstance(found, Entropy) and found.least == pytest.approx((1.0 + reached) / 2)
+        falling = sorted(table, reverse=True)
+        moved = Recursive(1, 3.0).nearer(np.array(table), sum(table), 0.25)
+        first = falling[0] / sum(falling)
+        assert isinstance(moved, Recursive) and moved.c == pytest.approx(first + 0.25 * (3.0 - first))
+    open_ended = Shares(np.array([0.0, 0.1]), np.array([0.5, np.inf])).nearer(np.array([1, 3]), 4, 0.5)
+    assert isinstance(open_ended, Shares)
+    assert open_ended.upper.tolist() == [pytest.approx(0.375), np.inf]
+    assert open_ended.lower.tolist() == [0.0, pytest.approx((0.1 + 0.75) / 2)]
+
+
 # The strongest parameter where one class of two has no known value; None: there is none.
 UNKNOWN: dict[str, float | None] = {
     "alpha_k": 0.5, "beta_likeness": None, "delta_disclosure": None, "extended_p_sensitive": 0.0, "k_anonymity": 3.0, "k_e": None,
@@ -176,6 +193,17 @@ def test_a_class_of_which_nothing_is_known(model: Model) -> None:
         assert found == pytest.approx(expected)
     alone = rule.strongest(stats.sizes[1:], counts[1:])
     assert np.isnan(alone) or alone in (0.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("scope", ["rows", "distinct"])
+def test_values_that_weigh_nothing_bound_nothing(scope: str) -> None:
+    """Of the last category no number of records reaches a weight; p values are all that can be said."""
+    for code in range(6):
+        rule = MODELS["p_alpha_sensitive"](2, 1.5, scope=scope).bind(rich([code] * 4), 4)
+        heaviest = rule.rank[code] / rule.steps  # type: ignore[attr-defined]
+        enough = 2 if not heaviest or scope == "distinct" else max(2, math.ceil(1.5 / heaviest))
+        assert rule.min_size() == enough
+    assert {rule.rank[code] for code in range(6)} == {0, 1, 2}  # type: ignore[attr-defined]
 
 
 def test_searches_for_a_least_size_end() -> None:
