@@ -55,6 +55,8 @@ SLOW = [
     "tests/models/test_one_file.py::test_the_command_writes_the_schema",
     "tests/models/test_one_file.py::test_the_stub_of_a_built_package_has_every_public_name",
     "tests/models/test_model_golden.py::test_uniform_classes_reach_their_entropy_exactly",
+    "tests/models/test_persons.py::test_a_class_is_good_exactly_when_its_twin_says_so[l_diversity",
+    "tests/models/test_shares.py::test_no_good_class_is_smaller_than_the_least_size",
     "tests/measures/test_bounds.py::test_adult_quickly",
     *(f"tests/measures/test_bounds.py::test_never_above_the_optimum[{block}]" for block in range(1, 10)),
     "tests/measures/test_utility.py::test_a_classifier_loses_what_generalization_took",

@@ -283,6 +283,14 @@ def test_a_classifier_sees_both_ends_of_every_box() -> None:
     assert sorted(len(x) for x in Seen.tested[:2]) == [2, 3] == sorted(len(x) for x in Seen.tested[2:])
 
 
+def test_a_forest_is_asked_where_no_classifier_is_given() -> None:
+    data = labelled(60)
+    same, _, _ = masked_of(data, shoal.Partition(np.arange(60, dtype=np.int32)), shuffle=False)
+    found = classification(data, same, "ill", folds=2)
+    assert found.original > 0.8 and found.masked > 0.8
+    assert found == classification(data, same, "ill", folds=2)
+
+
 def test_what_is_kept_of_the_gain() -> None:
     found = Classification("ill", original=0.9, masked=0.7, baseline=0.5)
     assert found.kept == pytest.approx(0.5) and found.to_dict()["kept"] == found.kept

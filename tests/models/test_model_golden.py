@@ -337,6 +337,11 @@ def test_a_generalized_value_lies_below_a_guard_in_part():
     rules = Policy((Personalized(0.5, guard={"flu": "flu"}),)).bind([column(members, taxonomy=LUNGS)], 2)
     stats = rules.stats_of(np.arange(2))
     assert rules.rules[0].strongest(stats.sizes, stats.counts[0]) == pytest.approx(2 / 3)
+    # Of people with several values, nobody knows whether two parts are of one person; of whole values it is known.
+    codes = np.array([0, 1], dtype=np.int32)
+    assert rules.rules[0].of_people(codes, codes) is None
+    whole = Policy((Personalized(0.5, guard={"flu": "flu"}),)).bind([column(["flu", "edema"], taxonomy=LUNGS)], 2)
+    assert whole.rules[0].of_people(codes, codes) is not None
 
 
 def test_a_guard_beside_the_value_is_refused():
