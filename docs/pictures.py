@@ -43,9 +43,27 @@ def main() -> None:
             page = _opened(browser, report, width, scheme)
             shot = page.screenshot(full_page=True, clip=_clip(page, width, height))
             _save(shot, f"report-{kind}.png")
+        cards = folder / "cards.html"
+        cards.write_text(_cards(folder), encoding="utf-8")
+        for kind, scheme in (("light", "light"), ("dark", "dark")):
+            page = _opened(browser, cards, 800, scheme)
+            _save(page.screenshot(full_page=True), f"cards-{kind}.png")
         page = _opened(browser, report, 1040, "light")
         _save_pages(page.pdf(prefer_css_page_size=True, print_background=True), "report-print.png")
         browser.close()
+
+
+def _cards(folder: Path) -> str:
+    """The cards that the example notebook shows when it runs, one below the other."""
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(ROOT / "examples" / "notebook.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    style = "<style>:root{color-scheme:light dark}body{margin:16px;display:grid;gap:16px}</style>"
+    return f"<!doctype html><meta charset=utf-8>{style}{''.join(shown)}"
 
 
 def _opened(browser: Any, path: Path, width: int, scheme: str) -> Any:

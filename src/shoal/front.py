@@ -36,6 +36,7 @@ from shoal.models.k_anonymity import KAnonymity
 from shoal.policy import Policy
 from shoal.release import Release
 from shoal.schema import Configuration, Schema
+from shoal.shown import Shown
 from shoal.verifier import Evidence, assumed_roles, assumed_schema, masked_schema
 from shoal.verifier import verify as judged
 
@@ -122,7 +123,7 @@ def _schema(roles: Roles, policy: Any = None) -> Schema | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Attacks:
+class Attacks(Shown):
     """What an intruder learns from a masked table; `shoal.attack` makes it.
 
     - `records`, `classes`: how many there are (persons, where a token says whose each row is).
@@ -268,7 +269,7 @@ def _minimality(
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Measured(Shown):
     """What a masked table lost against its original; `shoal.measure` makes it.
 
     - `measures`: every loss measure, in total and by attribute (docs/measures.md#loss).

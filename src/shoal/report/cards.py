@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from shoal.report.charts import bar, pictured, size_bins
-from shoal.report.icons import ROLES, icon, role
-from shoal.report.markup import Html, counted, element, escaped, joined, named, number, one_in, percent, plain, shown
+from shoal.report.icons import icon, role
+from shoal.report.markup import Html, counted, element, escaped, joined, number, one_in, percent, plain, shown
 from shoal.report.page import style
-from shoal.report.words import promise
+from shoal.report.words import model_of, promise, rule
 
 Fact = tuple[str, str]
 MOST = 12
 """Rows of a card's table; what is more is counted."""
+SENTENCE = 40
+"""Characters from which on a text may wrap."""
 
 
 def card(thing: Any) -> str:
@@ -66,8 +68,16 @@ def compose(
 
 
 def line(label: object, *cells: object) -> Html:
-    """A row of a card's table."""
-    return element("tr", element("th", label, scope="row"), *(element("td", cell) for cell in cells))
+    """A row of a card's table; a bar gets room, a sentence wraps, anything else stays on its line."""
+    return element(
+        "tr", element("th", label, scope="row"), *(element("td", cell, class_=_kind(cell)) for cell in cells)
+    )
+
+
+def _kind(cell: object) -> str | None:
+    if isinstance(cell, Html):
+        return "wide" if cell.startswith('<svg class="bar"') else None
+    return "long" if len(str(cell)) > SENTENCE else None
 
 
 @cache
@@ -90,7 +100,7 @@ def _release(release: Any) -> Html:
         **_verdict(evidence),
         facts=facts,
         chart=_sizes(sizes[sizes > 0].astype(np.int64), "persons" if evidence.persons is not None else "records"),
-        rows=_checks(evidence),
+        rows=_checks(evidence, release.policy.models),
         note='release.report("report.html") writes all of it; release.frame is the table.',
     )
 
@@ -116,14 +126,17 @@ def _verdict(evidence: Any) -> dict[str, Any]:
     if not total:
         return {"state": "caution", "stamp": "no promise to check"}
     if failing:
-        return {
-            "state": "fails",
-            "stamp": f"{failing} of {counted(total, 'promise')} {'fails' if failing == 1 else 'fail'}",
-        }
-    return {"state": "holds", "stamp": "the promise holds" if total == 1 else f"all {total} promises hold"}
+        some = (
+            "the promise fails"
+            if total == 1
+            else f"{failing} of {total} promises {'fails' if failing == 1 else 'fail'}"
+        )
+        return {"state": "fails", "stamp": some}
+    whole = {1: "the promise holds", 2: "both promises hold"}.get(total, f"all {total} promises hold")
+    return {"state": "holds", "stamp": whole}
 
 
-def _checks(evidence: Any, *, bars: bool = False) -> list[Html]:
+def _checks(evidence: Any, models: Sequence[Any] = (), *, bars: bool = False) -> list[Html]:
     many = "persons" if evidence.persons is not None else "records"
     rows = []
     for check in evidence.checks:
@@ -131,7 +144,8 @@ def _checks(evidence: Any, *, bars: bool = False) -> list[Html]:
         told = [f"asked {number(check.required, 4)}", f"found {number(check.strongest, 4)}"]
         drawn = [_against(check.required, check.strongest)] if bars else []
         tag = element("span", icon(mark), state, class_=f"tag v-{state}")
-        label = joined([escaped(plain(check.rule, 60))]) if check.model != "k_anonymity" else promise(None, check, many)
+        model = model_of(check, models)
+        label = promise(model, check, many) if model is not None else rule(check)
         rows.append(line(label, *told, *drawn, tag))
     return rows
 
@@ -169,7 +183,7 @@ def _microdata(data: Any) -> Html:
                 shown(name, 40),
                 role(attribute.role),
                 counted(distinct, "value"),
-                bar(distinct / max(1, data.frame.height), "quasi"),
+                bar(distinct / max(1, data.frame.height), attribute.role),
             )
         )
     title = f"Table: {counted(data.frame.height, 'record')} in {counted(data.frame.width, 'column')}"
@@ -186,22 +200,59 @@ def _profile(profile: Any) -> Html:
             shown(one.name, 40),
             role(one.role),
             counted(one.distinct, "value"),
-            bar(one.separation, _colour(one.role)),
+            bar(one.separation, one.role),
             plain(one.why, 200),
         )
         for one in profile.columns
     ]
-    note = joined([plain(text, 200) for text in profile.notes[:3]], " ") if profile.notes else None
-    title = (
-        joined(["Suggested roles: ", named(profile.named("quasi"), 8), f" {ROLES['quasi']}"])
-        if profile.named("quasi")
-        else "Suggested roles"
-    )
+    # Its notes name values of the table; the reason to mask at all names none.
+    note = plain(profile.reason, 400) if profile.named("quasi") else None
+    title = f"Suggested roles of {counted(len(profile.columns), 'column')}"
     return compose(title, facts=facts, rows=rows, note=note)
 
 
-def _colour(kind: str) -> str:
-    return kind if kind in ("quasi", "other") else "other"
+def _attacks(found: Any) -> Html:
+    highest = found.risks.prosecutor.highest
+    facts = [
+        (one_in(highest), "best chance to pick the right one"),
+        (one_in(found.risks.prosecutor.average), "on average"),
+    ]
+    rows = [
+        line(
+            one.attack.replace("_", " "),
+            shown(one.attribute, 40) if one.attribute else "–",
+            f"{one.exposed:,} of {one.total:,} exposed",
+            bar(one.share, "caution"),
+        )
+        for one in found.exposures
+    ]
+    title = f"Attacked: {counted(found.records, 'record')} in {counted(found.classes, 'class', 'classes')}"
+    note = joined([plain(text, 200) for text in found.notes[:3]], " ") if found.notes else None
+    return compose(title, facts=facts, rows=rows, note=note)
+
+
+def _measured(found: Any) -> Html:
+    measures = found.measures
+    facts = [(percent(measures.ncp), "of detail lost"), (f"{measures.classes:,}", "classes")]
+    if found.queries is not None:
+        facts.append((percent(found.queries.median), "typical error of a count"))
+    losses = {name: float(shares["ncp"]) for name, shares in measures.attributes.items()}
+    rows = [
+        line(shown(name, 40), percent(loss), bar(0.0 if loss != loss else loss, "after"))
+        for name, loss in losses.items()
+    ]
+    note = joined([plain(text, 200) for text in found.notes[:3]], " ") if found.notes else None
+    return compose("What masking cost", facts=facts, rows=rows, note=note)
+
+
+def _audit(audit: Any) -> Html:
+    state, stamp = "holds", "nothing found"
+    if audit.found:
+        state, stamp = "fails", f"{counted(len(audit.found), 'finding')} across releases"
+    elif audit.undecided:
+        state, stamp = "caution", f"nothing found, {audit.undecided:,} records undecided"
+    rows = [line(plain(text, 300)) for text in audit.findings[:MOST]]
+    return compose(f"Audit of {counted(audit.releases, 'release')}", state=state, stamp=stamp, rows=rows)
 
 
 CARDS: dict[str, Callable[[Any], Html]] = {
@@ -209,5 +260,8 @@ CARDS: dict[str, Callable[[Any], Html]] = {
     "Evidence": _evidence,
     "Microdata": _microdata,
     "Profile": _profile,
+    "Attacks": _attacks,
+    "Measured": _measured,
+    "Audit": _audit,
 }
 """How a thing is drawn, by the name of its class."""

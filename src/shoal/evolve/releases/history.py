@@ -43,6 +43,7 @@ from shoal.models.base import Promise
 from shoal.partition import Partition
 from shoal.policy import Policy, labelled
 from shoal.schema import Schema
+from shoal.shown import Shown as Card
 
 Attack = Literal["intersection", "difference", "tracing"]
 COUNTED = ("records", "waiting_insertions", "waiting_deletions", "waiting_updates", "counterfeits", "ncp")
@@ -64,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Card):
     """What was found; `facts` are measures over the newest release, by sensitive attribute.
 
     `undecided` are records about which nothing could be decided within the budget. That is not to say that they are safe.
