@@ -57,8 +57,10 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-$(DEV): $(READY) pyproject.toml
+$(DEV): $(READY) pyproject.toml tests/peers.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@# Other tools, whose files are judged; where they cannot be had, these tests say so and are skipped.
+	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/peers.txt
 	@touch $@
 
 clean:
