@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Timer
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from shoal.algorithms import find, names
@@ -30,8 +31,11 @@ from shoal.road import anonymize
 from shoal.space import Measure
 
 LOSSES = ("ncp", "granularity", "il", "dm", "avg", "classes", "smallest_class", "suppressed")
-SECONDS = 50.0
-"""For all algorithms together, where nobody says how long each may take; what one does not need is there for the others."""
+SECONDS, LEAST = 50.0, 8.0
+"""For all algorithms together, where nobody says how long each may take, and for each at least; what one does not need is there
+for the others."""
+FEW = 200
+"""Records on which an algorithm is tried first, so that compiling its loops is not taken for its own time."""
 QUICK_FIRST = (
     "mondrian",
     "datafly",
@@ -129,7 +133,7 @@ def compare(
     - `data`, `policy`, `schema`, `quasi`, `sensitive`, `person`: as for `anonymize`.
     - `algorithms`: their names; all of them by default.
     - `limit`: how many seconds each may take. By default all together have 50, and what one does not need is there for the
-      others.
+      others, at least 8 each.
     - `each`: called with every `Outcome` as soon as it is there; nobody by default.
     - `progress`: as for `anonymize`; nothing by default.
     - `settings`: what else `anonymize` takes: `objective`, `refine` (False by default here), `seed`, `suppress` …
@@ -151,8 +155,9 @@ def compare(
     found: list[Outcome] = []
     deadline = time.monotonic() + SECONDS
     for i, name in enumerate(chosen):
-        share = limit if limit is not None else max(1.0, (deadline - time.monotonic()) / (len(chosen) - i))
         with told.stage(f"running {name}", 1 / len(chosen)) as part:
+            _warm(table, wanted, name, part, settings)
+            share = limit if limit is not None else max(LEAST, (deadline - time.monotonic()) / (len(chosen) - i))
             one, _ = attempt(table, wanted, name, part, limit=share, **{"refine": False, **settings})
         found.append(one)
         if each is not None:
@@ -186,6 +191,16 @@ def attempt(
         return Outcome(name, seconds, refused=refused), None
     losses = release.measures.to_dict()
     return Outcome(name, seconds, {one: losses[one] for one in LOSSES}, 1 / release.evidence.smallest), release
+
+
+def _warm(data: Microdata, policy: Policy, name: str, progress: Progress, settings: Mapping[str, Any]) -> None:
+    """Compile what the algorithm needs, on a few records; whether they satisfy anything is not asked."""
+    few = data.take(np.arange(0, data.n, max(1, data.n // FEW)))
+    progress.check()
+    if data.n > 2 * FEW:
+        with suppress(ShoalError):
+            attempt(few, policy, name, Progress(), **{"refine": False, **settings})
+    progress.check()
 
 
 @contextmanager
