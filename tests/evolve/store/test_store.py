@@ -286,8 +286,10 @@ def test_an_older_layout_is_upgraded_and_a_newer_one_refused(url: str) -> None:
         for table in ("shoal_records", "shoal_journal"):
             connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN person"))
         connection.execute(sa.text("DELETE FROM shoal_meta WHERE name = 'secret'"))
-        for column in ("members", "faces"):
-            connection.execute(sa.text(f"ALTER TABLE shoal_releases DROP COLUMN {column}"))
+        added = {"releases": ("members", "faces", "seal", "rows_seal"), "records": ("seal", "place_seal")}
+        for table, columns in {**added, "batches": ("seal", "content")}.items():
+            for column in columns:
+                connection.execute(sa.text(f"ALTER TABLE shoal_{table} DROP COLUMN {column}"))
         connection.execute(sa.text("UPDATE shoal_meta SET value = '1' WHERE name = 'layout'"))
     opened = shoal.Store.open(url)
     assert not opened.audit().exposed and opened.release().masked.equals(store.release().masked)

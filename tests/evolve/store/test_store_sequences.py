@@ -104,8 +104,9 @@ class Sequences(RuleBasedStateMachine):
     def again(self) -> None:
         """A batch that was applied is not applied again."""
         if self.batches and self.before is not None:
-            applied = self._store().insert(people(10_000, 3), batch=f"batch {self.batches}")
-            assert not applied.applied
+            assert not self._store().apply(**self.last, batch=f"batch {self.batches}").applied
+            with pytest.raises(InputError, match="is something else"):
+                self._store().insert(people(10_000, 3), batch=f"batch {self.batches}")
 
     @rule()
     def undo(self) -> None:
@@ -142,6 +143,7 @@ class Sequences(RuleBasedStateMachine):
         self.batches += 1
         try:
             self._store().apply(**parts, batch=f"batch {self.batches}")
+            self.last = parts
         except (InfeasibleError, UnsupportedError):
             left = len(self.model) - len(parts.get("delete", []))
             assert left < 3 or len(self.policy.models) > 1, "k-anonymity alone refuses only when too few are left"

@@ -104,7 +104,7 @@ class Memory:
             )
         return pl.concat([kept, pl.DataFrame(columns, schema=kept.schema)])
 
-    def after(self, shown: Shown) -> tuple[Memory, dict[str, bytes]]:
+    def after(self, shown: Shown) -> tuple[Memory, dict[str, Any]]:
         """The memory with one more release, given by the rows behind it, and what is written of it."""
         kept, faces = self.remembered(shown), self.faces_after(shown)
         rows, content = pack_rows(shown), pack(kept)
@@ -175,9 +175,11 @@ def rewrite_releases(connection: sa.Connection) -> None:
     memory = Memory(settings, tables.secret_of(connection), (), None, _no_faces(settings), frozenset())
     for row in rows:
         old = unpack_rows(bytes(row.shown), Shown(*_nobody()), decode_rows([], json.loads(types)))
+        line: dict[str, Any]
         memory, line = memory.after(replace(old, texts=None, lives=None))
         connection.execute(table.update().values(shown=None, faces=None))
         line |= {name: getattr(row, name) for name in ("number", "version", "manifest", "masked", "at")}
+        line |= {"seal": "", "rows_seal": ""}
         connection.execute(table.insert(), line)
 
 

@@ -17,6 +17,7 @@ from shoal.evolve.i3m.classes import Batch, Classes, Numbers
 from shoal.evolve.store import tables
 from shoal.evolve.store.batch_input import KeyedRows, widened
 from shoal.evolve.store.live import Live, State
+from shoal.evolve.store.seals import batch_seal, last_seal, place_seal, record_seal
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
 
 
@@ -66,10 +67,16 @@ class Located:
         return pl.concat([self.update.frame, self.insert.frame], how="vertical_relaxed")
 
 
-def version_of(connection: sa.Connection, batch: str) -> int | None:
-    """The version that a batch made, if it was applied."""
-    query = sa.select(tables.batches.c.version).where(tables.batches.c.id == batch)
-    return connection.execute(query).scalar()
+def version_of(connection: sa.Connection, batch: str, content: str) -> int | None:
+    """The version that a batch made, if it was applied; refuses another batch of the same name."""
+    query = sa.select(tables.batches.c.version, tables.batches.c.content).where(tables.batches.c.id == batch)
+    row = connection.execute(query).one_or_none()
+    if row is not None and row.content not in (None, content):
+        raise InputError(
+            f"The batch '{batch}' was applied as version {row.version}, and what is given now under its name is something else; "
+            "give it a name of its own."
+        )
+    return None if row is None else int(row.version)
 
 
 def mark_of(connection: sa.Connection, feed: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -132,6 +139,7 @@ def commit(
     located: Located,
     batch: str | None,
     mark: tuple[str, str] | None,
+    content: str | None = None,
 ) -> Applied:
     """Apply a batch to the classes and write it; the caller commits."""
     classes, version = live.classes, state.version + 1
@@ -168,7 +176,7 @@ def commit(
         "unchanged": located.unchanged,
         "moved": len(moved),
     }
-    write_batch_row(connection, version, "batch", counts, batch)
+    write_batch_row(connection, version, "batch", counts, batch, content)
     _write_state(
         connection,
         state,
@@ -204,8 +212,12 @@ def forgotten(connection: sa.Connection, state: State, deleted: int) -> int:
     """Make of the deletion of people who are to be forgotten, if there was one, a change that cannot be taken back."""
     version = state.version + 1
     if deleted:
-        this = tables.batches.c.version == version
-        connection.execute(tables.batches.update().where(this).values(kind="forgetting"))
+        table = tables.batches
+        row = {**connection.execute(sa.select(table).where(table.c.version == version)).one()._mapping}
+        before = connection.execute(sa.select(table.c.seal).where(table.c.version == version - 1)).scalar() or ""
+        row["kind"] = "forgetting"
+        renamed = {"kind": row["kind"], "seal": batch_seal(before, row)}
+        connection.execute(table.update().where(table.c.version == version).values(**renamed))
         connection.execute(tables.state.update().values(before=None))
         return version
     write_batch_row(connection, version, "forgetting", {"deleted": 0})
@@ -230,19 +242,15 @@ def take_back(connection: sa.Connection, state: State) -> Applied:
     back = [row.number for row in rows["deleted"]]
     for part in tables.chunks(back):
         connection.execute(tables.gone.delete().where(tables.gone.c.number.in_(part)))
-    _many(connection, tables.records.insert(), [_whole(row, version) for row in rows["deleted"]])
+    _many(
+        connection,
+        tables.records.insert(),
+        [record_row(r.number, r.person, r.key, r._mapping["class"], r.content, version) for r in rows["deleted"]],
+    )
     target = tables.records.c
-    change = tables.records.update().where(target.number == sa.bindparam("at"))
-    _many(
-        connection,
-        change.values({"class": sa.bindparam("to"), "content": sa.bindparam("text"), "version": version}),
-        [{"at": row.number, "to": row._mapping["class"], "text": row.content} for row in rows["updated"]],
-    )
-    _many(
-        connection,
-        change.values({"class": sa.bindparam("to"), "version": version}),
-        [{"at": row.number, "to": row._mapping["class"]} for row in rows["moved"]],
-    )
+    updated = [record_row(r.number, r.person, r.key, r._mapping["class"], r.content, version) for r in rows["updated"]]
+    _rewrite(connection, updated, version)
+    _replace(connection, [(row.number, row._mapping["class"]) for row in rows["moved"]], version)
     connection.execute(tables.values.delete().where(tables.values.c.version == state.version))
     if "feed" in before:
         feed = tables.feeds.c.name == before["feed"]
@@ -296,12 +304,25 @@ class Whereabouts:
 
 
 def write_batch_row(
-    connection: sa.Connection, version: int, kind: str, counts: Mapping[str, int], batch: str | None = None
+    connection: sa.Connection,
+    version: int,
+    kind: str,
+    counts: Mapping[str, int],
+    batch: str | None = None,
+    content: str | None = None,
 ) -> None:
-    """Remember a change."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    row = {"version": version, "id": batch, "kind": kind, "counts": json.dumps(dict(counts)), "at": now}
-    connection.execute(tables.batches.insert(), row)
+    """Remember a change; `content` says what a batch with a name brought (`seals.batch_content`)."""
+    row: dict[str, Any] = {"version": version, "id": batch, "kind": kind, "counts": json.dumps(dict(counts))}
+    row |= {"at": datetime.now(UTC).isoformat(timespec="seconds"), "undone": None, "content": content}
+    before = last_seal(connection, tables.batches, tables.batches.c.version)
+    connection.execute(tables.batches.insert(), {**row, "seal": batch_seal(before, row)})
+
+
+def record_row(number: int, person: int, key: str, place: int, content: str, version: int) -> dict[str, Any]:
+    """A record as it is written, with its seals."""
+    row = {"number": number, "person": person, "key": key, "class": place, "content": content, "version": version}
+    own = {"seal": record_seal(number, person, key, content), "place_seal": place_seal(number, place, version)}
+    return {**row, **own}
 
 
 def _require_once(keys: Sequence[str], column: str) -> None:
@@ -347,43 +368,34 @@ def _write_records(
     _remove(connection, located.delete, version)
     persons = persons_of(connection, located.insert.keys, coming.tolist())
     changed = np.array([row.number for row in located.old], dtype=np.int64)
-    _many(
-        connection,
-        tables.records.update()
-        .where(tables.records.c.number == sa.bindparam("at"))
-        .values({"class": sa.bindparam("to"), "content": sa.bindparam("text"), "version": version}),
-        [
-            {"at": number, "to": label, "text": text}
-            for number, label, text in zip(
-                changed.tolist(), where.of(changed).tolist(), encode_rows(located.update.frame), strict=True
-            )
-        ],
-    )
-    _many(
-        connection,
-        tables.records.insert(),
-        [
-            {"number": number, "person": person, "key": key, "class": label, "content": text, "version": version}
-            for number, person, key, label, text in zip(
-                coming.tolist(),
-                persons,
-                located.insert.keys,
-                where.of(coming).tolist(),
-                encode_rows(located.insert.frame),
-                strict=True,
-            )
-        ],
-    )
+    places, texts = where.of(changed).tolist(), encode_rows(located.update.frame)
+    updated = [
+        record_row(row.number, row.person, row.key, place, text, version)
+        for row, place, text in zip(located.old, places, texts, strict=True)
+    ]
+    _rewrite(connection, updated, version)
+    places, texts = where.of(coming).tolist(), encode_rows(located.insert.frame)
+    lines = zip(coming.tolist(), persons, located.insert.keys, places, texts, strict=True)
+    _many(connection, tables.records.insert(), [record_row(*line, version) for line in lines])
 
 
 def _write_classes(connection: sa.Connection, where: Whereabouts, moved: Numbers, version: int) -> None:
-    _many(
-        connection,
-        tables.records.update()
-        .where(tables.records.c.number == sa.bindparam("at"))
-        .values({"class": sa.bindparam("to"), "version": version}),
-        [{"at": at, "to": to} for at, to in zip(moved.tolist(), where.of(moved).tolist(), strict=True)],
-    )
+    _replace(connection, list(zip(moved.tolist(), where.of(moved).tolist(), strict=True)), version)
+
+
+def _rewrite(connection: sa.Connection, rows: list[dict[str, Any]], version: int) -> None:
+    """Records with another content."""
+    columns = {"class": "to", "content": "text", "seal": "one", "place_seal": "other"}
+    change = tables.records.update().where(tables.records.c.number == sa.bindparam("at"))
+    change = change.values({**{name: sa.bindparam(bound) for name, bound in columns.items()}, "version": version})
+    _many(connection, change, [{"at": r["number"], **{b: r[n] for n, b in columns.items()}} for r in rows])
+
+
+def _replace(connection: sa.Connection, moved: list[tuple[int, int]], version: int) -> None:
+    """Records in another class."""
+    change = tables.records.update().where(tables.records.c.number == sa.bindparam("at"))
+    change = change.values({"class": sa.bindparam("to"), "place_seal": sa.bindparam("other"), "version": version})
+    _many(connection, change, [{"at": at, "to": to, "other": place_seal(at, to, version)} for at, to in moved])
 
 
 def persons_of(connection: sa.Connection, keys: Sequence[str], numbers: Sequence[int]) -> list[int]:
@@ -441,15 +453,14 @@ def _write_state(connection: sa.Connection, state: State, **more: Any) -> None:
         )
 
 
-def _whole(row: Any, version: int | None = None) -> dict[str, Any]:
-    image = {
+def _whole(row: Any) -> dict[str, Any]:
+    return {
         "number": row.number,
         "person": row.person,
         "key": row.key,
         "class": row._mapping["class"],
         "content": row.content,
     }
-    return image if version is None else {**image, "version": version}
 
 
 def _many(connection: sa.Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from shoal.errors import ShoalError, VerificationError
 from shoal.evolve.store import tables
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_state
+from shoal.evolve.store.seals import batch_seal, place_seal, record_seal, release_seal, rows_seal
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.schema import Attribute, Schema
 from shoal.transform import transformed
@@ -56,12 +57,51 @@ def examine(database: Database, settings: Settings) -> Examination:
     with database.reading() as connection:
         state = read_state(connection)
         rows = connection.execute(sa.select(tables.records).order_by(tables.records.c.number)).all()
-        problems = [*_numbers(connection, state, rows), *_policy(rows, state, settings), *_batches(connection, state)]
+        problems = [*_pages(connection, database), *_seals(connection, rows), *_numbers(connection, state, rows)]
+        problems += [*_policy(rows, state, settings), *_batches(connection, state)]
         count = 0
         for release in connection.execute(sa.select(tables.releases).order_by(tables.releases.c.number)):
             count += 1
             problems += _release(release, settings)
     return Examination(state.version, len(rows), len({row._mapping["class"] for row in rows}), count, tuple(problems))
+
+
+def _pages(connection: sa.Connection, database: Database) -> Iterator[str]:
+    """What the database itself finds wrong with its file."""
+    if database.is_sqlite:
+        for line in connection.exec_driver_sql("PRAGMA integrity_check(5)").scalars():
+            if line != "ok":
+                yield f"the file is damaged ({line}); restore it from a backup."
+
+
+def _seals(connection: sa.Connection, rows: Any) -> Iterator[str]:
+    """Everything that has a seal is as it was written."""
+    for row in rows:
+        if row.seal != record_seal(row.number, row.person, row.key, row.content):
+            yield (
+                f"record '{row.key}' (number {row.number}) is not as it was written; give it anew with shoal store update, "
+                "or restore the store from a backup."
+            )
+        if row.place_seal != place_seal(row.number, row._mapping["class"], row.version):
+            yield (
+                f"the class of record '{row.key}' (number {row.number}) is not as it was written; shoal store renew gives all "
+                "records new classes."
+            )
+    before = ""
+    for row in connection.execute(sa.select(tables.batches).order_by(tables.batches.c.version)):
+        if row.seal != batch_seal(before, row._mapping):
+            yield f"change {row.version} in the list of changes is not as it was written; restore the store from a backup."
+        before = row.seal
+    before = ""
+    for row in connection.execute(sa.select(tables.releases).order_by(tables.releases.c.number)):
+        if row.seal != release_seal(before, row._mapping):
+            yield (
+                f"release {row.number} is not remembered as it was written, and later ones cannot be audited against it; restore "
+                "the store from a backup. The file that was published is not concerned."
+            )
+        if row.rows_seal != rows_seal(row.shown, row.faces):
+            yield f"the rows behind release {row.number} are not as they were written; restore the store from a backup."
+        before = row.seal
 
 
 def _numbers(connection: sa.Connection, state: State, rows: Any) -> Iterator[str]:
@@ -88,7 +128,7 @@ def _policy(rows: Any, state: State, settings: Settings) -> Iterator[str]:
     try:
         # Records are kept as they came; what is published of them is rounded and truncated as declared.
         frame = transformed(decode_rows([row.content for row in rows], state.types), settings.schema)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, ShoalError) as error:
         yield f"the records cannot be read ({str(error).splitlines()[0]})."
         return
     classes = pl.Series(CLASS, [str(row._mapping["class"]) for row in rows], dtype=pl.String)
@@ -120,7 +160,13 @@ def _batches(connection: sa.Connection, state: State) -> Iterator[str]:
 
 def _release(release: Any, settings: Settings) -> Iterator[str]:
     """The stored table is the one of the manifest, and satisfies the policy it claims."""
-    manifest = json.loads(release.manifest)
+    try:
+        manifest = json.loads(release.manifest)
+    except ValueError:
+        yield f"the manifest of release {release.number} cannot be read."
+        return
+    if release.masked is None:
+        return
     digest = hashlib.sha256(release.masked).hexdigest()
     if digest != manifest.get("table_sha256"):
         yield f"the table of release {release.number} is not the one its manifest names."

@@ -22,6 +22,7 @@ from shoal.evolve.store import tables
 from shoal.evolve.store.archive import CLASS, DIGEST, RECORD, frame_bytes
 from shoal.evolve.store.codebook import Books
 from shoal.evolve.store.live import State, read_records
+from shoal.evolve.store.seals import rows_seal
 from shoal.evolve.store.settings import Settings
 
 
@@ -71,7 +72,8 @@ def wipe(connection: sa.Connection, settings: Settings, state: State, persons: l
     digests = [name for name in faces.columns if name.startswith(DIGEST)]
     them = pl.col(RECORD).is_in(persons)
     faces = faces.with_columns(pl.when(~them).then(pl.col(name)).alias(name) for name in digests)
-    written = {"shown": frame_bytes(_anonymous(rows, settings, persons)), "faces": frame_bytes(faces)}
+    written: dict[str, Any] = {"shown": frame_bytes(_anonymous(rows, settings, persons)), "faces": frame_bytes(faces)}
+    written["rows_seal"] = rows_seal(written["shown"], written["faces"])
     connection.execute(table.update().where(table.c.number == newest.number).values(**written))
     return int(rows[RECORD].is_in(persons).sum())
 

@@ -22,6 +22,7 @@ from shoal.evolve.store import tables
 from shoal.evolve.store.archive import Memory, frame_bytes, read_followed, read_memory
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_records, read_state
+from shoal.evolve.store.seals import last_seal, release_seal, rows_seal
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.io.atomic import atomic_paths
 from shoal.io.files import check_writable_format
@@ -317,18 +318,19 @@ def _remember(
         if _last(connection) + 1 != number:
             raise InputError("Another process made a release at the same moment; nothing was released: try again.")
         _, written = read_memory(connection, settings, plan.shown.frame).after(plan.shown)
-        connection.execute(tables.releases.update().values(shown=None, faces=None))
-        connection.execute(
-            tables.releases.insert(),
-            {
-                "number": number,
-                "version": state.version,
-                "manifest": json.dumps(told, ensure_ascii=False, sort_keys=True),
-                "masked": content,
-                "at": datetime.now(UTC).isoformat(timespec="seconds"),
-                **written,
-            },
-        )
+        before = last_seal(connection, tables.releases, tables.releases.c.number)
+        nothing = {"shown": None, "faces": None, "rows_seal": rows_seal(None, None)}
+        connection.execute(tables.releases.update().values(**nothing))
+        row = {
+            "number": number,
+            "version": state.version,
+            "manifest": json.dumps(told, ensure_ascii=False, sort_keys=True),
+            "masked": content,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **written,
+        }
+        row |= {"seal": release_seal(before, row), "rows_seal": rows_seal(row["shown"], row["faces"])}
+        connection.execute(tables.releases.insert(), row)
 
 
 def _text(told: dict[str, Any]) -> str:

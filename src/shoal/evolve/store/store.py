@@ -43,6 +43,7 @@ from shoal.evolve.store.commit import (
     forgotten,
     locate,
     mark_of,
+    record_row,
     records_of,
     take_back,
     version_of,
@@ -50,6 +51,7 @@ from shoal.evolve.store.commit import (
 )
 from shoal.evolve.store.database import PATIENCE, Database
 from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
+from shoal.evolve.store.seals import batch_content
 from shoal.evolve.store.settings import (
     MISSING_TEXTS,
     OfMissing,
@@ -284,7 +286,7 @@ class Store:
         """Several changes as one batch: all of it or nothing.
 
         - `insert`, `update`, `delete`, `upsert`: as the methods of that name take them; at least one.
-        - `batch`: a name of your own for the batch, which is then never applied twice.
+        - `batch`: a name of your own for the batch, which is then never applied twice; another batch under it is refused.
         - `mark`: a feed and how far it was read, kept with the batch (`Store.mark`).
 
         Returns what it did.
@@ -299,7 +301,8 @@ class Store:
         }
         leaving = [] if delete is None else read_keys(delete, self.settings)
         with self._changing() as (connection, state):
-            done = None if batch is None else version_of(connection, batch)
+            content = None if batch is None else batch_content(connection, given, leaving)
+            done = None if batch is None or content is None else version_of(connection, batch, content)
             if done is not None:
                 applied = Applied(done, batch, applied=False)
             else:
@@ -308,7 +311,7 @@ class Store:
                     applied = Applied(state.version, None, applied=False, unchanged=located.unchanged)
                 else:
                     live = self._load(connection, state)
-                    applied = commit(connection, self.settings, live, state, located, batch, mark)
+                    applied = commit(connection, self.settings, live, state, located, batch, mark, content)
         return applied
 
     def undo(self) -> Applied:
@@ -549,8 +552,5 @@ def _write_new(
     for part in tables.chunks(list(rows)):
         connection.execute(
             tables.records.insert(),
-            [
-                {"number": n, "person": n, "key": key, "class": c, "content": text, "version": 1}
-                for n, key, c, text in part
-            ],
+            [record_row(n, n, key, c, text, 1) for n, key, c, text in part],
         )

@@ -13,7 +13,7 @@ from shoal.errors import InputError
 from shoal.version import VERSION
 
 LAYOUT = 3
-"""The layout this version writes. Layout 1 had no feeds, and 2 took who came back for somebody else."""
+"""The layout this version writes. Layout 1 had no feeds; 2 took who came back for somebody else, and had no seals."""
 
 NUMBERS = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 metadata = sa.MetaData()
@@ -45,6 +45,8 @@ records = sa.Table(
     sa.Column("class", NUMBERS, nullable=False),
     sa.Column("content", sa.Text, nullable=False),
     sa.Column("version", NUMBERS, nullable=False, index=True),
+    sa.Column("seal", sa.Text, nullable=False),
+    sa.Column("place_seal", sa.Text, nullable=False),
 )
 gone = sa.Table(
     "shoal_gone",
@@ -77,6 +79,8 @@ batches = sa.Table(
     sa.Column("counts", sa.Text, nullable=False),
     sa.Column("at", sa.Text, nullable=False),
     sa.Column("undone", sa.Text),
+    sa.Column("content", sa.Text),
+    sa.Column("seal", sa.Text, nullable=False),
 )
 journal = sa.Table(
     "shoal_journal",
@@ -99,6 +103,8 @@ releases = sa.Table(
     sa.Column("shown", sa.LargeBinary),
     sa.Column("faces", sa.LargeBinary),
     sa.Column("at", sa.Text, nullable=False),
+    sa.Column("seal", sa.Text, nullable=False),
+    sa.Column("rows_seal", sa.Text, nullable=False),
 )
 """What is kept of each is said in `evolve/store/archive.py`; `shown` and `faces` of the newest alone."""
 feeds = sa.Table(
@@ -168,9 +174,15 @@ def _persons(connection: sa.Connection) -> None:
     for name, more in ((records.name, " NOT NULL DEFAULT 0"), (journal.name, "")):
         connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN person BIGINT{more}"))
         connection.execute(sa.text(f"UPDATE {name} SET person = number"))
+    for name, columns in ((records.name, ("seal", "place_seal")), (batches.name, ("seal",))):
+        for column in columns:
+            connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN {column} TEXT NOT NULL DEFAULT ''"))
+    connection.execute(sa.text(f"ALTER TABLE {batches.name} ADD COLUMN content TEXT"))
     from shoal.evolve.store.archive import rewrite_releases
+    from shoal.evolve.store.seals import seal_all
 
     rewrite_releases(connection)
+    seal_all(connection)
 
 
 def secret_of(connection: sa.Connection) -> bytes:
