@@ -28,6 +28,7 @@ from shoal.policy import Policy
 from shoal.progress import Progress, Told
 from shoal.release import Release
 from shoal.road import anonymize
+from shoal.shown import Shown
 from shoal.space import Measure
 
 LOSSES = ("ncp", "granularity", "il", "dm", "avg", "classes", "smallest_class", "suppressed")
@@ -83,7 +84,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Algorithms side by side; `shoal.compare` makes it.
 
     - `objective`: the loss by which they are ranked.

@@ -34,6 +34,7 @@ from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.progress import Progress, Told, side_by_side
 from shoal.schema import Attribute, Schema
+from shoal.shown import Shown
 from shoal.space import Measure
 from shoal.version import VERSION
 
@@ -77,7 +78,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Frontier:
+class Frontier(Shown):
     """What privacy costs; `shoal.explore` makes it.
 
     - `objective`: the loss; `points`: every release that was tried, in the order they were asked for.

@@ -23,7 +23,7 @@ def a_release() -> tuple[pl.DataFrame, dict[str, Any], shoal.Release]:
     return frame, schema, shoal.anonymize(frame, {"k": 3}, schema=schema, algorithm="mondrian", refine=False)
 
 
-NAMES = ("Attacks", "Audit", "Evidence", "Measured", "Microdata", "Profile", "Release")
+NAMES = ("Attacks", "Audit", "Comparison", "Evidence", "Frontier", "Measured", "Microdata", "Profile", "Release")
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,8 @@ def things() -> dict[str, Any]:
         "Attacks": shoal.attack(release),
         "Measured": shoal.measure(frame, release, schema),
         "Audit": Audit(2),
+        "Comparison": shoal.compare(release.data, {"k": 3}, algorithms=["mondrian", "datafly"], limit=600),
+        "Frontier": shoal.explore(release.data, {"k": 3}, vary={"k": [2, 3, 6]}, algorithms=["mondrian"]),
     }
 
 
@@ -69,6 +71,16 @@ def test_a_release_says_its_verdict_and_its_numbers(things: dict[str, Any]) -> N
     assert '<svg class="chart' in release._repr_html_()
     failing = shoal.verify(release.masked, {"k": 30}, release.data.schema)
     assert "the promise fails" in words(failing._repr_html_()) and "holds" not in words(failing._repr_html_())
+
+
+def test_comparisons_and_frontiers_say_what_is_best_and_what_it_costs(things: dict[str, Any]) -> None:
+    comparison, frontier = things["Comparison"], things["Frontier"]
+    told = words(comparison._repr_html_())
+    assert "2 algorithms side by side" in told
+    assert f"by {comparison.best.algorithm}, the least" in told
+    told = words(frontier._repr_html_())
+    assert all(f"k = {k}" in told for k in (2, 3, 6))
+    assert "no less than" in told
 
 
 def test_reprs_print_no_record(things: dict[str, Any]) -> None:

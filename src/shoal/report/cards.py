@@ -255,6 +255,44 @@ def _audit(audit: Any) -> Html:
     return compose(f"Audit of {counted(audit.releases, 'release')}", state=state, stamp=stamp, rows=rows)
 
 
+def _comparison(found: Any) -> Html:
+    made = [one for one in found.results if one.refused is None]
+    losses = [one.losses[found.objective] for one in made]
+    rows = [
+        line(
+            shown(one.algorithm, 40),
+            percent(loss),
+            bar(loss, "after" if one is found.best else "rival"),
+            f"{one.seconds:.1f} s",
+        )
+        for one, loss in zip(made, losses, strict=True)
+    ]
+    rows += [
+        line(shown(one.algorithm, 40), "–", plain(one.refused, 200)) for one in found.results if one.refused is not None
+    ]
+    facts = [(percent(losses[0]), f"of detail lost by {made[0].algorithm}, the least")] if made else []
+    return compose(f"{counted(len(found.results), 'algorithm')} side by side", facts=facts, rows=rows)
+
+
+def _frontier(found: Any) -> Html:
+    curve, knee = found.curve, found.knee
+    rows = [
+        line(
+            ", ".join(f"{name} = {value:g}" for name, value in point.asked.items()),
+            percent(point.loss),
+            bar(point.loss, "after" if point is knee else "rival"),
+            "–" if point.bound is None else f"no less than {percent(point.bound)}",
+        )
+        for point in curve
+    ]
+    facts = []
+    if knee is not None:
+        name, value = next(iter(knee.asked.items()))
+        facts = [(f"{name} = {value:g}", "where the curve bends"), (percent(knee.loss), "of detail lost there")]
+    note = joined([plain(text, 300) for text in found.advice[:3]], " ") if found.advice else None
+    return compose("What privacy costs", facts=facts, rows=rows, note=note)
+
+
 CARDS: dict[str, Callable[[Any], Html]] = {
     "Release": _release,
     "Evidence": _evidence,
@@ -263,5 +301,7 @@ CARDS: dict[str, Callable[[Any], Html]] = {
     "Attacks": _attacks,
     "Measured": _measured,
     "Audit": _audit,
+    "Comparison": _comparison,
+    "Frontier": _frontier,
 }
 """How a thing is drawn, by the name of its class."""
