@@ -47,19 +47,25 @@ class Demands:
     deficits: Callable[[Stats], Floats]
 
 
-def feature_matrix(data: Microdata) -> Floats:
+def feature_matrix(data: Microdata, progress: Progress | None = None) -> Floats:
     """One row a record. An attribute's weight multiplies its squared distances.
 
     A missing number lies at the mean of its column and one unit away in a column of its own, so it is as far from
     a random record as two random records are from each other. Missing is one more category, and a leaf below the root.
     """
-    columns: list[Floats] = []
+    told, columns = Progress.of(progress), []
     for a, (name, domain) in enumerate(zip(data.quasi, data.domains, strict=True)):
         scale = float(np.sqrt(data.schema.attributes[name].weight))
-        columns += [scale * column for column in _features(data.codes[:, a], domain, a)]
+        for column in _features(data.codes[:, a], domain, a):
+            told.check()
+            columns.append(scale * column)
     if not columns:
         return np.zeros((data.n, 1))
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+    rows = np.empty((data.n, len(columns)))
+    for place, column in enumerate(columns):
+        told.check()
+        rows[:, place] = column
+    return rows
 
 
 def _features(codes: Codes, domain: Domain, seed: int) -> Iterator[Floats]:

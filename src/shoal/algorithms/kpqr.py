@@ -57,7 +57,7 @@ def kpqr(
             f"kpqr cannot promise t = {t:g}: the classes that satisfy this policy in any case do not keep it; raise t, or "
             'measure the variance against reference = "all".'
         )
-    X = feature_matrix(data)
+    X = feature_matrix(data, progress)
     random = np.random.default_rng(seed) if init == "random" else None
     with progress.stage("grouping rare values", 0.5) as part:
         labels = duty.groups(X, random, prefer_variance, tail_test, part)

@@ -41,7 +41,7 @@ def mdav(
     group with the nearest mean that stays good, and a group that is not good the nearest one that makes it good.
     """
     resort = last_resort(rules, "mdav")
-    X = feature_matrix(data)
+    X = feature_matrix(data, progress)
     with progress.stage("forming groups", 0.9) as part:
         if rules.only_size:
             from shoal.kernels.mdav import mdav_labels

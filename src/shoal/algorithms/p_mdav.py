@@ -31,7 +31,7 @@ def p_mdav(
     records join the group with the nearest mean. Other rules are met as `mdav` meets them.
     """
     resort = last_resort(rules, "p_mdav")
-    X, growth, every = feature_matrix(data), Growth(rules), np.arange(data.n)
+    X, growth, every = feature_matrix(data, progress), Growth(rules), np.arange(data.n)
     orders = {"random": np.random.default_rng(seed).permutation(data.n), "order": every}
     with progress.stage("forming groups", 0.9) as part:
         labels = growth.groups(X, every, growth.k, part, order=orders.get(init), diverse_first=True)

@@ -44,15 +44,14 @@ def _span(axis: Axis, left: int, right: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def cell_bound(cells: Cells, axis: Axis, points: int) -> Floats:
-    """Per point the loss of the cheapest box that holds it and meets the demand."""
-    bound = np.full(points, np.inf)
+def cell_bound(cells: Cells, axis: Axis, bound: Floats, begin: int, stop: int) -> None:
+    """Per point the loss of the cheapest box that holds it and meets the demand, if `bound` is more: cells begin … stop - 1."""
     longest = 0
-    for c in range(len(cells.start) - 1):
+    for c in range(begin, stop):
         longest = max(longest, cells.start[c + 1] - cells.start[c])
     queue = np.empty(longest, dtype=np.int64)
     price = np.empty(longest)
-    for c in range(len(cells.start) - 1):
+    for c in range(begin, stop):
         first, end = cells.start[c], cells.start[c + 1]
         head, tail, closed = 0, 0, -1
         for i in range(first, end):
@@ -76,7 +75,6 @@ def cell_bound(cells: Cells, axis: Axis, points: int) -> Floats:
             best += cells.loss[c]
             if best < bound[cells.points[i]]:
                 bound[cells.points[i]] = best
-    return bound
 
 
 @njit(cache=True, nogil=True)
@@ -100,10 +98,10 @@ def invert(cells: Cells, points: int) -> tuple[Ints, Ints32, Ints32]:
 
 
 @njit(cache=True, nogil=True)
-def top_sums(cells: Cells, size: Ints, u: Floats, k: int, sums: Floats, least: Floats) -> None:
-    """Per cell the sum of its k largest u (records, not points) and the smallest of them."""
+def top_sums(cells: Cells, size: Ints, u: Floats, k: int, sums: Floats, least: Floats, begin: int, stop: int) -> None:
+    """For each of the cells begin … stop - 1 the sum of its k largest u (records, not points) and the smallest of them."""
     top = np.empty(k)
-    for c in range(len(cells.start) - 1):
+    for c in range(begin, stop):
         used = 0
         for i in range(cells.start[c], cells.start[c + 1]):
             point = cells.points[i]
@@ -132,6 +130,10 @@ def insert(top: Floats, used: int, most: int, value: float, copies: int) -> int:
     return moved_to
 
 
+NEXT, STEPS = 0, 1
+"""Where `ascend` is."""
+
+
 @njit(cache=True, nogil=True)
 def ascend(
     cells: Cells,
@@ -149,12 +151,13 @@ def ascend(
     u: Floats,
     sums: Floats,
     least: Floats,
-    counters: Ints,
-) -> int:
+    at: Ints,
+    until: int,
+) -> None:
     """One pass of the dual ascent: each point in `order` moves by `fraction` towards the largest u it may have.
 
-    A point that would need more than `effort` steps is moved by what is certain without looking further; returns
-    how many those were.
+    A point that would need more than `effort` steps is moved by what is certain without looking further. `at` holds the
+    place of the next point and the steps so far; the pass pauses when these are `until`.
     """
     slots = len(axis.near)
     scratch = Scratch(
@@ -164,8 +167,9 @@ def ascend(
         np.empty(slots, dtype=np.int64),
         np.empty((slots, 2), dtype=np.int64),
     )
-    short = 0
-    for point in order:
+    while at[NEXT] < len(order) and at[STEPS] < until:
+        point = order[at[NEXT]]
+        at[NEXT] += 1
         copies = min(size[point], k)
         best = ceiling[point]
         steps = effort
@@ -177,15 +181,13 @@ def ascend(
             if visit == binding[point]:
                 continue
             c = cell_of[e]
-            counters[0] += 1
+            at[STEPS] += 1
             if k * cells.loss[c] >= sums[c] + copies * max(0.0, best - max(u[point], least[c])):
                 continue
-            counters[1] += 1
-            room, steps = _room(cells, axis, size, k, c, place_of[e], best, u, sums, least, scratch, steps, counters)
+            room, steps = _room(cells, axis, size, k, c, place_of[e], best, u, sums, least, scratch, steps, at)
             if room < best:
                 best = room
                 binding[point] = e
-        short += steps <= 0
         ceiling[point] = best
         if best <= u[point]:
             continue
@@ -195,7 +197,6 @@ def ascend(
             if new > least[c]:
                 sums[c] += copies * (new - max(u[point], least[c]))
         u[point] = new
-    return short
 
 
 @inner
@@ -212,7 +213,7 @@ def _room(
     least: Floats,
     scratch: Scratch,
     steps: int,
-    counters: Ints,
+    at: Ints,
 ) -> tuple[float, int]:
     """The largest u the point at `place` may have under the boxes of one cell, or `best` if that is smaller."""
     point = cells.points[place]
@@ -240,7 +241,7 @@ def _room(
             if value > 0.0:
                 held = insert(scratch.work, held, k - 1, value, size[other])
     steps -= high - low + 1
-    counters[2] += high - low + 1
+    at[STEPS] += 2 * (high - low + 1)
     certain = _highest(scratch.work, held, k, copies, k * price, best)
     if certain >= best or steps <= 0:
         return max(certain, u[point]), steps
@@ -261,7 +262,7 @@ def _room(
         if i != place:
             scratch.held[slot] = insert(scratch.top[slot], scratch.held[slot], k - 1, u[other], size[other])
         held = insert(scratch.work, held, k, u[other], size[other])
-    counters[4] += high - low + 1
+    at[STEPS] += 2 * (high - low + 1)
     nearby = 0.0
     for j in range(held):
         nearby += scratch.work[j]
@@ -286,7 +287,7 @@ def _room(
         scratch.work[:used] = scratch.base[:used]
         for right in range(here, last + 1):
             steps -= 1
-            counters[3] += 1
+            at[STEPS] += k
             if right != here:
                 held = _merge(scratch.work, held, k - 1, scratch.top[right], scratch.held[right])
             if scratch.place[right, 1] < reach:
@@ -327,10 +328,10 @@ def _highest(others: Floats, held: int, k: int, copies: int, cost: float, best: 
 
 
 @njit(cache=True, nogil=True)
-def worst_boxes(
-    cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, sums: Floats
-) -> tuple[Floats, Ints32, Ints32, Ints32, Floats]:
-    """The boxes that u breaks: a factor per point that mends all of them, and the worst box of each cell.
+def mend(
+    cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, sums: Floats, factor: Floats, begin: int, stop: int
+) -> None:
+    """Lower the factor of every point to what the boxes of the cells begin … stop - 1 allow.
 
     Multiplied by its factor, no point keeps more than the fraction of u that any of its boxes allows.
     """
@@ -341,15 +342,7 @@ def worst_boxes(
     work = np.empty(k)
     ratio = np.empty(slots)
     allowed = np.empty(slots)
-    factor = np.ones(len(u))
-    count = 0
-    for c in range(len(sums)):
-        count += sums[c] > k * cells.loss[c]
-    cell = np.empty(count, dtype=np.int32)
-    ends = np.empty((count, 2), dtype=np.int32)
-    excess = np.zeros(count)
-    found = 0
-    for c in range(len(sums)):
+    for c in range(begin, stop):
         if sums[c] <= k * cells.loss[c]:
             continue
         first = axis.slot[cells.points[cells.start[c]]]
@@ -364,7 +357,7 @@ def worst_boxes(
             if place[slot, 0] < 0:
                 place[slot, 0] = i
             place[slot, 1] = i
-        worst = 0.0
+        broken = False
         for left in range(first, last + 1):
             if place[left, 0] < 0:
                 continue
@@ -388,36 +381,12 @@ def worst_boxes(
                     total += work[j]
                 if total > cost:
                     ratio[right] = cost / total
-                    if total - cost > worst:
-                        worst = total - cost
-                        ends[found, 0] = place[left, 0]
-                        ends[found, 1] = place[right, 1]
+                    broken = True
             lowest = 1.0
             for slot in range(end, left - 1, -1):
                 lowest = min(lowest, ratio[slot])
                 allowed[slot] = min(allowed[slot], lowest)
-        if worst > 0.0:
-            cell[found] = c
-            excess[found] = worst
-            found += 1
+        if broken:
             for i in range(cells.start[c], cells.start[c + 1]):
                 point = cells.points[i]
                 factor[point] = min(factor[point], allowed[axis.slot[point]])
-    return factor, cell[:found], ends[:found, 0], ends[:found, 1], excess[:found]
-
-
-@inner
-def heaviest(cells: Cells, size: Ints, k: int, u: Floats, first: int, last: int) -> tuple[Ints, Ints]:
-    """The points with the k largest u between two places, and how many records of each."""
-    chosen = np.argsort(-u[cells.points[first : last + 1]])[:k]
-    points = np.empty(len(chosen), dtype=np.int64)
-    copies = np.empty(len(chosen), dtype=np.int64)
-    records, count = 0, 0
-    for i in chosen:
-        if records == k:
-            break
-        points[count] = cells.points[first + i]
-        copies[count] = min(size[points[count]], k - records)
-        records += copies[count]
-        count += 1
-    return points[:count], copies[:count]

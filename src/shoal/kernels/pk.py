@@ -174,7 +174,7 @@ def deal(
             if steps <= 0:
                 return False
             c = at[TURN]
-            steps -= at[LIVE]
+            steps -= at[LIVE] * len(flat.kind)
             count_members(needs, group, clusters, c, sketch.counts, IN)
             rate(needs, sketch.counts, sketch.worth, at[LOW], at[HIGH], sketch.helpful)
             best, least, record, place = np.int64(-1), GONE, GONE, 0
@@ -193,7 +193,7 @@ def deal(
                     best, least, record, place = helps, cost, free, i
             count_members(needs, group, clusters, c, sketch.counts, OUT)
             if len(near) > 0 and clusters.size[c] == 0:
-                steps -= len(near)
+                steps -= len(near) * len(flat.kind)
                 for i in range(len(near)):
                     near[i] = min(near[i], pair_cost(flat, places[i], codes[record]))
             enter(flat, clusters, c, record, codes[record])
@@ -305,7 +305,7 @@ def serve(
         if steps <= 0:
             return False
         look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, at[LOOKED])
-        steps -= last - first
+        steps -= (last - first) * len(flat.kind)
         at[LOOKED] += 1
         if at[LOOKED] == len(clusters.size):
             for i in range(len(clusters.size) // 2 - 1, -1, -1):
@@ -319,7 +319,7 @@ def serve(
             tried[c] += 1
             if tried[c] == offers.length[c]:
                 look(flat, group, points, needs, clusters, sketch, offers, first, last, low, high, c)
-                steps -= last - first
+                steps -= (last - first) * len(flat.kind)
         else:
             record = known[c, tried[c]]
             enter(flat, clusters, c, record, codes[record])
@@ -483,7 +483,7 @@ def diversify(
             helps = most_helpful(needs, None, live, clusters.size[c], counts, repair.gain, allowed)
             if helps > 0 or faithful:
                 for g in range(len(live)):
-                    steps -= live[g] * allowed[g]
+                    steps -= live[g] * allowed[g] * len(flat.kind)
                 record = cheapest_record(flat, codes, clusters.state[c], start, pool, live, allowed)
                 for view in range(needs.cell.shape[1]):
                     if needs.cell[group[record], view] >= 0:

@@ -31,6 +31,8 @@ Codes = NDArray[np.int32]
 LEAF = 8
 SAMPLE = 33
 GONE = np.int64(2**62)
+# An entry of a frontier is priced and sinks some levels when it is moved: about so many elementary steps.
+MOVE = 8
 
 # A bare 0 is a type of its own for the compiler, and every function it is given to is compiled once more.
 ZERO = np.int64(0)
@@ -57,7 +59,7 @@ class Pool(NamedTuple):
 class Frontier(NamedTuple):
     """A binary heap of nodes and points by (ticks, record); `version` tells for which state an entry was priced.
 
-    `size` holds the number of entries, and how many have been moved so far: the work that was done.
+    `size` holds the number of entries, and the steps that were taken so far.
     """
 
     ticks: Ints
@@ -312,7 +314,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
     """Add an entry to the heap."""
     i = front.size[0]
     front.size[0] += 1
-    front.size[1] += 1
+    front.size[1] += MOVE
     while i > 0:
         up = (i - 1) >> 1
         if front.ticks[up] < ticks or (front.ticks[up] == ticks and front.record[up] <= record):
@@ -326,7 +328,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
 @inner
 def settle(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Put an entry in the place of the top one."""
-    front.size[1] += 1
+    front.size[1] += MOVE
     i, size = 0, front.size[0]
     while True:
         down = 2 * i + 1

@@ -18,6 +18,9 @@ from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
 from shoal.policy import FlatRules
 
+# The tables of all categories take about so many steps a record and attribute.
+TABLES = 4
+
 
 class Records(NamedTuple):
     """Codes and numbers of all records; column a is a number where `is_number`, else a category of `size` codes."""
@@ -274,7 +277,7 @@ def next_class(
         steps -= size * len(records.size) + (size * counts.size if grown >= k else 0)
         if gained or at[TABLED] == 0:
             tabulate(records, reference, pool, size, present, at[CATEGORIES], k, sequential, scratch)
-            steps -= size * len(records.size)
+            steps -= TABLES * size * len(records.size)
             at[TABLED] = 1
         chosen = -1
         best_deficit, best = np.inf, np.int64(0)
@@ -348,7 +351,7 @@ def nearest_class(
         at[ASKED] += 1
         if not allowed[c]:
             continue
-        steps -= len(everyone) * len(records.size)
+        steps -= TABLES * len(everyone) * len(records.size)
         reference = Reference(totals[c], known[c], holds[c])
         tabulate(records, reference, everyone, len(everyone), present, at[MEASURED], k, sequential, scratch)
         ticks = np.int64(np.rint(distance_to(records, reference, scratch, r) * TICKS))

@@ -19,8 +19,9 @@ feasible whatever the ascent did; `check_certificate` tests every box again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ from shoal import exact
 from shoal.errors import UnsupportedError
 from shoal.measures.conditions import distinct_demands
 from shoal.policy import Rules
+from shoal.progress import SLICE, Progress, Told
 from shoal.space import Interval, Set, Space, Tree
 
 if TYPE_CHECKING:
@@ -63,12 +65,18 @@ class Bound:
 
 
 def loss_bound(
-    codes: NDArray[np.int32], space: Space, rules: Rules, *, effort: Literal["quick", "full"] = "quick"
+    codes: NDArray[np.int32],
+    space: Space,
+    rules: Rules,
+    *,
+    effort: Literal["quick", "full"] = "quick",
+    progress: Told | None = None,
 ) -> Bound:
     """No partition that satisfies the rules loses less than this (docs/algorithms.md#a-lower-bound-with-its-proof).
 
     - `codes`, `space`, `rules`: of a table: `data.codes`, `data.space("ncp")`, `data.rules(policy)`.
     - `effort`: "quick" (the default) is the cell bound, "full" adds the dual ascent.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the bound in total and per cell of the table, and the number a record that proves it.
 
@@ -83,23 +91,31 @@ def loss_bound(
     """
     from shoal.kernels import bounds as kernel
 
-    family = _family(codes, space, rules)
-    u = kernel.cell_bound(family.cells, family.axis, len(family.size))
+    told = Progress.of(progress)
+    with told.stage("listing boxes", 0.1 if effort == "full" else 0.4) as part:
+        family = _family(codes, space, rules, part)
+    u = np.full(len(family.size), np.inf)
+    with told.stage("bounding cells", 0.1) as part:
+        for begin, stop in _stretches(family.cells, 1, part):
+            kernel.cell_bound(family.cells, family.axis, u, begin, stop)
     u[~np.isfinite(u)] = 0.0
     if effort == "full":
-        u = _ascended(family, u)
-    u = _mended(family, u)
+        with told.stage("ascending", 0.7) as part:
+            u = _ascended(family, u, part)
+    with told.stage("mending") as part:
+        u = _mended(family, u, part)
     per_record = u[family.of_record]
     total, weight = exact.total(per_record), exact.total(space.weights)
     return Bound(total, total / (len(codes) * weight) if weight else 0.0, per_record)
 
 
-def check_certificate(codes: NDArray[np.int32], space: Space, rules: Rules, u: Floats) -> bool:
+def check_certificate(
+    codes: NDArray[np.int32], space: Space, rules: Rules, u: Floats, *, progress: Told | None = None
+) -> bool:
     """Whether `u`, a number a record, obeys every box of the family: a separate walk over all boxes, without any of the
     ascent's shortcuts.
 
-    `codes`, `space` and `rules` are those of the table, as for `loss_bound`. Returns whether Σ u is proven to be a
-    lower bound.
+    `codes`, `space`, `rules` and `progress` are as for `loss_bound`. Returns whether Σ u is proven to be a lower bound.
 
     >>> import numpy as np, polars as pl, shoal
     >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30]}), {"age": {"role": "quasi"}})
@@ -107,12 +123,15 @@ def check_certificate(codes: NDArray[np.int32], space: Space, rules: Rules, u: F
     >>> check_certificate(data.codes, data.space("ncp"), rules, np.array([1.5, 1.5]))
     False
     """
-    family = _family(codes, space, rules)
+    told = Progress.of(progress)
+    with told.stage("listing boxes", 0.5) as part:
+        family = _family(codes, space, rules, part)
     highest = np.full(len(family.size), -np.inf)
     np.maximum.at(highest, family.of_record, u)
     if (u < -1e-12).any():
         return False
-    factor = _factors(family, highest)
+    with told.stage("testing boxes") as part:
+        factor = _factors(family, highest, part)
     return bool((factor >= 1 - 1e-9).all())
 
 
@@ -125,7 +144,7 @@ class _Family:
     of_record: Ints
 
 
-def _family(codes: NDArray[np.int32], space: Space, rules: Rules) -> _Family:
+def _family(codes: NDArray[np.int32], space: Space, rules: Rules, progress: Progress) -> _Family:
     """Distinct tuples along the window attribute, and the cells that the other attributes' states make of them."""
     from shoal.kernels import bound_cells as kernel
 
@@ -142,6 +161,7 @@ def _family(codes: NDArray[np.int32], space: Space, rules: Rules) -> _Family:
     random = np.random.default_rng(0).integers(0, 2**63, len(points), dtype=np.uint64)
     others = [a for a in range(len(space.domains)) if a != window]
     for a in sorted(others, key=lambda a: len(np.unique(points[:, a]))):
+        progress.check()
         first, states, losses = _states(space, a, points[:, a])
         code = np.ascontiguousarray(points[:, a], dtype=np.int32)
         cells, places = kernel.count_refined(start, members, size, code, first, states, len(losses), k)
@@ -150,10 +170,13 @@ def _family(codes: NDArray[np.int32], space: Space, rules: Rules) -> _Family:
                 "The lower bound looks at every box of the table, and this one has too many; "
                 "ask for it on fewer quasi-identifiers or on a sample."
             )
+        progress.check()
         start, members, loss = kernel.refine(start, members, loss, size, code, first, states, losses, k, cells, places)
+        progress.check()
         prints = kernel.fingerprints(start, members, random)
         kept = np.flatnonzero(kernel.keep_cheapest(start, members, prints, np.lexsort((loss, prints))))
         kept = kept[np.argsort(loss[kept], kind="stable")]
+        progress.check()
         start, members = kernel.select_cells(start, members, kept)
         loss = loss[kept]
     reach = kernel.find_reach(start, members, size, _demand(rules, of_record, len(points), k))
@@ -252,7 +275,7 @@ def _demand(rules: Rules, of_record: Ints, points: int, k: int) -> Demand:
     )
 
 
-def _ascended(family: _Family, u: Floats) -> Floats:
+def _ascended(family: _Family, u: Floats, progress: Progress) -> Floats:
     from shoal.kernels import bounds as kernel
 
     cells, size, k = family.cells, family.size, family.k
@@ -263,29 +286,46 @@ def _ascended(family: _Family, u: Floats) -> Floats:
     u = u.copy()
     patience = 10**9 if k <= PATIENT_UP_TO else PATIENCE
     for fraction in STEPS:
-        kernel.top_sums(cells, size, u, k, sums, least)
+        for begin, stop in _stretches(cells, k, progress):
+            kernel.top_sums(cells, size, u, k, sums, least, begin, stop)
         order = np.lexsort((np.arange(len(u)), u))
-        order = order[ceiling[order] > u[order] + 1e-12].astype(np.int64)
-        kernel.ascend(
-            cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, patience, u, sums,
-            least, np.zeros(8, dtype=np.int64),
-        )  # fmt: skip
+        order, at = order[ceiling[order] > u[order] + 1e-12].astype(np.int64), np.zeros(2, dtype=np.int64)
+        with progress.stage(weight=1 / len(STEPS)) as part:
+            while at[kernel.NEXT] < len(order):
+                kernel.ascend(
+                    cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, patience,
+                    u, sums, least, at, int(at[kernel.STEPS]) + SLICE,
+                )  # fmt: skip
+                part(at[kernel.NEXT] / len(order))
     return u
 
 
-def _mended(family: _Family, u: Floats) -> Floats:
+def _mended(family: _Family, u: Floats, progress: Progress) -> Floats:
     """u scaled back until no box is broken; a hair below, so that rounding breaks none either."""
     for _ in range(20):
-        factor = _factors(family, u)
+        factor = _factors(family, u, progress)
         if (factor >= 1).all():
             break
         u = u * factor
     return np.asarray(u * (1 - 1e-12))
 
 
-def _factors(family: _Family, u: Floats) -> Floats:
+def _factors(family: _Family, u: Floats, progress: Progress) -> Floats:
     from shoal.kernels import bounds as kernel
 
-    sums, least = np.zeros(len(family.cells.loss)), np.zeros(len(family.cells.loss))
-    kernel.top_sums(family.cells, family.size, u, family.k, sums, least)
-    return np.asarray(kernel.worst_boxes(family.cells, family.axis, family.size, family.k, u, sums)[0])
+    cells, size, k, factor = family.cells, family.size, family.k, np.ones(len(u))
+    sums, least = np.zeros(len(cells.loss)), np.zeros(len(cells.loss))
+    for begin, stop in _stretches(cells, k, progress):
+        kernel.top_sums(cells, size, u, k, sums, least, begin, stop)
+    for begin, stop in _stretches(cells, k, progress):
+        kernel.mend(cells, family.axis, size, k, u, sums, factor, begin, stop)
+    return factor
+
+
+def _stretches(cells: Cells, cost: int, progress: Progress) -> Iterator[tuple[int, int]]:
+    """Stretches of cells with about the work of a slice each, where a place costs so many steps."""
+    marks = np.arange(0, int(cells.start[-1]), max(1, SLICE // (8 * cost)))
+    edges = np.unique(np.append(np.searchsorted(cells.start, marks), len(cells.loss)))
+    for begin, stop in pairwise(edges.tolist()):
+        progress.check()
+        yield begin, stop
