@@ -16,15 +16,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.cli.test_journey import needs_data
 
 import shoal
 from shoal.algorithms import names, run
 from shoal.errors import Cancelled
+from shoal.measures.attacks import MaskedTable, linking
+from shoal.measures.bounds import loss_bound
+from shoal.measures.loss import measure
+from shoal.measures.minimality import minimality_attack
+from shoal.measures.utility import classification, query_error
 from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.policy import Policy
 from shoal.progress import Moment, Progress
 from shoal.refine import refined
+from shoal.reproduce import PAPERS, reproduce
 
 # Seconds of the processor. Several threads may be at work when the whole process is asked to stop.
 SECOND, SOON = 1.0, 2.0
@@ -45,7 +52,7 @@ WORK: dict[str, tuple[int, tuple[Model, ...], dict[str, Any]]] = {
     "p_mdav": (15_000, (K, P), {}),
     "peel": (4_000, (K, T), {}),
     "spatial_distance": (4_000, (K,), {}),
-    "three_layer": (8_000, (K, P), {}),
+    "three_layer": (1_500, (K, P), {}),
     "top_down": (15_000, (K, P), {}),
 }
 
@@ -83,6 +90,12 @@ def gaps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
     monkeypatch.setattr(Progress, "check", timed)
     return found
+
+
+def from_here(gaps: list[float]) -> None:
+    """What was before does not count."""
+    Progress().check()
+    gaps.clear()
 
 
 def cancelled_at(moment: float, work: Callable[[Progress], object]) -> float:
@@ -133,7 +146,7 @@ def test_algorithms_stop_within_a_second(
     def work(progress: Progress) -> None:
         run(name, data, rules, seed=3, progress=progress, options=options)
 
-    gaps.clear()
+    from_here(gaps)
     begun = time.process_time()
     work(Progress())
     took = time.process_time() - begun
@@ -154,13 +167,101 @@ def test_refinements_stop_within_a_second(models: tuple[Model, ...], gaps: list[
             refined(small, rules, start, objective="ncp", effort=0.1)
 
     def work(progress: Progress) -> None:
-        refined(data, rules, start, objective="ncp", effort=30.0, progress=progress)
+        refined(data, rules, start, objective="ncp", effort=3600.0, progress=progress)
 
     for moment in np.random.default_rng([13, len(models)]).uniform(0.1, 2.0, 2):
-        gaps.clear()
+        from_here(gaps)
         assert cancelled_at(float(moment), work) < SOON
         assert threading.active_count() == threads
         assert max(gaps) < SECOND
+
+
+def at_look(number: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Cancel when the work looks up for the so many-th time; what comes back counts the looks."""
+    looks, check = [0], Progress.check
+
+    def counted(self: Progress) -> None:
+        looks[0] += 1
+        if looks[0] == number:
+            self.cancel()
+        check(self)
+
+    monkeypatch.setattr(Progress, "check", counted)
+    return looks
+
+
+@cache
+def released(n: int) -> shoal.Release:
+    """What is published of a table."""
+    return shoal.anonymize(table(n), K & P, algorithm="mondrian", refine=False)
+
+
+def intruder(release: shoal.Release) -> tuple[MaskedTable, pl.DataFrame]:
+    """What is published, and somebody who knows everybody in it."""
+    return MaskedTable.of(release.masked, release.data.schema), release.data.frame.drop("illness")
+
+
+# What is asked about a release.
+EXAMINED: dict[str, Callable[[shoal.Release, Progress], object]] = {
+    "reading": lambda made, told: Microdata.of_table(made.data.frame, made.data.schema, progress=told),
+    "verify": lambda made, told: shoal.verify(made.masked, K & P, made.data.schema, progress=told),
+    "audit": lambda made, told: shoal.audit(made.masked, made.data.schema, progress=told),
+    "measure": lambda made, told: measure(made.data, made.partition, progress=told),
+    "quick bound": lambda made, told: bound_of(made.data, "quick", told),
+    "full bound": lambda made, told: bound_of(made.data.take(np.arange(300)), "full", told),
+    "queries": lambda made, told: query_error(made.data, made.masked, queries=200, progress=told),
+    "classification": lambda made, told: classification(made.data, made.masked, "illness", progress=told),
+    "linking": lambda made, told: linking(*intruder(made), progress=told),
+    "minimality": lambda made, told: minimality_attack(*intruder(made), 0.6, progress=told),
+    "releases": lambda made, told: shoal.attack_releases(
+        [made.masked, made.masked.head(made.masked.height - 100)],
+        made.data.schema,
+        5,
+        made.data.frame.head(500),
+        progress=told,
+    ),
+}
+
+
+def bound_of(data: Microdata, effort: Any, progress: Progress) -> object:
+    """A lower bound on what any release of a table loses."""
+    return loss_bound(data.codes, data.space("ncp"), data.rules(K & P), effort=effort, progress=progress)
+
+
+@pytest.mark.parametrize("what", EXAMINED)
+def test_whatever_is_asked_about_a_release_stops_within_a_second(
+    what: str, gaps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    EXAMINED[what](released(300), Progress())
+    made, threads = released(6_000), threading.active_count()
+    from_here(gaps)
+    EXAMINED[what](made, Progress())
+    assert max(gaps) < SECOND
+    number = int(np.random.default_rng([17, list(EXAMINED).index(what)]).integers(1, len(gaps) + 1))
+    looks = at_look(number, monkeypatch)
+    with pytest.raises(Cancelled):
+        EXAMINED[what](made, Progress())
+    assert looks == [number]
+    assert threading.active_count() == threads
+
+
+@needs_data
+@pytest.mark.parametrize("paper", PAPERS)
+def test_experiments_of_the_papers_stop_within_a_second(
+    paper: str, gaps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(progress: Progress) -> None:
+        from_here(gaps)
+        reproduce(paper, quick=True, progress=progress)
+
+    threads = threading.active_count()
+    cancelled_at(float(np.random.default_rng([19, int(paper)]).uniform(0.5, 3.0)), work)
+    number = len(gaps)  # and what there was to compile so far is compiled
+    at_look(number + 1, monkeypatch)  # one for the look from which on is counted
+    with pytest.raises(Cancelled):
+        work(Progress())
+    assert max(gaps) < SECOND
+    assert threading.active_count() == threads
 
 
 STAGES = ("grouping records", "refining", "masking", "verifying", "measuring")

@@ -34,6 +34,7 @@ from shoal.measures.utility import Classification, QueryError, classification, q
 from shoal.models.alpha_k import AlphaK
 from shoal.models.k_anonymity import KAnonymity
 from shoal.policy import Policy
+from shoal.progress import Progress, Told
 from shoal.release import Release
 from shoal.schema import Configuration, Schema
 from shoal.shown import Shown
@@ -52,6 +53,7 @@ def verify(
     quasi: str | Iterable[str] = (),
     sensitive: str | Iterable[str] = (),
     person: str | None = None,
+    progress: Told | None = None,
 ) -> Evidence:
     """Group a masked table by its published quasi-identifiers and test every class. It trusts nothing but the table.
 
@@ -64,6 +66,7 @@ def verify(
       columns seem to have, and the notes say which.
     - `person`: the column with a token for each person, where the table has one; none by default. Without it rows are
       counted.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Where two spellings mean the same, the policy has to hold both for what is written and for what it means. Returns the
     evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
@@ -91,7 +94,7 @@ def verify(
         assumed = assumed_roles(table)
         known = assumed_schema(assumed)
         notes = tuple(f"Column '{one.name}' is taken for {one.role}: {one.why}." for one in assumed)
-    evidence = judged(table, wanted, masked_schema(known, table), cells=cells)
+    evidence = judged(table, wanted, masked_schema(known, table), cells=cells, progress=progress)
     return replace(evidence, notes=notes + evidence.notes, backend=backend)
 
 
@@ -193,6 +196,7 @@ def attack(
     strength: int = 1,
     policy: Any = None,
     algorithm: str | None = None,
+    progress: Told | None = None,
 ) -> Attacks:
     """Run every attack that the tables allow on a masked one, and say who is exposed.
 
@@ -205,6 +209,7 @@ def attack(
     - `strength`: how many values an intruder can rule out; 1 by default.
     - `policy`: what the table promises, whose k attacks over several releases ask for; by default the smallest class there
       is. With the `algorithm` that made the table and an `external` list, the minimality attack is tried where it applies.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the risks, what each attack found, and what is published as it is.
 
@@ -216,30 +221,38 @@ def attack(
     """
     if isinstance(masked, Release):
         masked, schema = masked.masked, masked.data.schema if schema is None else schema
-    roles = Roles(schema, quasi, sensitive, person)
-    known = _schema(roles)
-    table, _, backend = _opened(masked, known.missing if known is not None else Schema({}).missing)
-    known = masked_schema(known if known is not None else assumed_schema(assumed_roles(table)), table)
-    missing = known.missing
-    seen = MaskedTable.of(table, known)
-    fits = population_sizes(seen, table_of(population, missing)[0]) if population is not None else None
-    found = run_attacks(seen, strength=strength)
+    roles, told = Roles(schema, quasi, sensitive, person), Progress.of(progress)
+    with told.stage("reading", 0.1):
+        known = _schema(roles)
+        table, _, backend = _opened(masked, known.missing if known is not None else Schema({}).missing)
+        known = masked_schema(known if known is not None else assumed_schema(assumed_roles(table)), table)
+        missing = known.missing
+        seen = MaskedTable.of(table, known)
+        persons = table_of(external, missing)[0] if external is not None else None
+    with told.stage("risks", 0.2):
+        fits = population_sizes(seen, table_of(population, missing)[0]) if population is not None else None
+        risks = reidentification_risk(seen.sizes, fits)
+        found = run_attacks(seen, strength=strength)
     notes: tuple[str, ...] = ()
     wanted = as_policy(policy) if policy is not None else None
-    persons = table_of(external, missing)[0] if external is not None else None
     if persons is not None:
-        found.append(linking(seen, persons).exposure)
-        tried, notes = _minimality(seen, persons, wanted, algorithm)
+        with told.stage("linking", 0.2) as part:
+            found.append(linking(seen, persons, progress=part).exposure)
+        with told.stage("minimality", 0.2) as part:
+            tried, notes = _minimality(seen, persons, wanted, algorithm, part)
         found += tried
     if previous:
-        releases = [table_of(one, missing)[0] for one in previous]
-        found += attack_releases([*releases, table], known, _smallest(wanted, seen), persons)
+        with told.stage("comparing releases", 0.2) as part:
+            releases = [table_of(one, missing)[0] for one in previous]
+            found += attack_releases([*releases, table], known, _smallest(wanted, seen), persons, progress=part)
+    with told.stage("columns published as they are"):
+        published = examine(table, known)
     return Attacks(
         seen.n,
         len(seen.sizes),
-        reidentification_risk(seen.sizes, fits),
+        risks,
         tuple(found),
-        examine(table, known),
+        published,
         dankar(seen.sizes, fraction) if fraction is not None else None,
         notes,
         backend,
@@ -253,7 +266,7 @@ def _smallest(policy: Policy | None, table: MaskedTable) -> int:
 
 
 def _minimality(
-    table: MaskedTable, persons: pl.DataFrame, policy: Policy | None, algorithm: str | None
+    table: MaskedTable, persons: pl.DataFrame, policy: Policy | None, algorithm: str | None, progress: Progress
 ) -> tuple[list[Exposure], tuple[str, ...]]:
     """The minimality attack where the policy limits shares and the algorithm generalizes no more than it must."""
     shares = [model for model in (policy.models if policy is not None else ()) if isinstance(model, AlphaK)]
@@ -264,7 +277,9 @@ def _minimality(
     found = []
     for model in shares:
         names = [model.attribute] if model.attribute else [one.column.name for one in table.histograms]
-        found += [minimality_attack(table, persons, float(model.alpha), name) for name in names]
+        for name in names:
+            with progress.stage(weight=1 / (len(shares) * len(names))) as part:
+                found.append(minimality_attack(table, persons, float(model.alpha), name, progress=part))
     return found, ()
 
 
@@ -329,6 +344,7 @@ def measure(
     queries: int = 0,
     predict: str | None = None,
     seed: int = 0,
+    progress: Told | None = None,
 ) -> Measured:
     """Every loss measure of a masked table, whoever made it and in whatever order its records are.
 
@@ -340,6 +356,7 @@ def measure(
     - `queries`: how many random counting queries to compare; 0 by default, none.
     - `predict`: a column that a classifier shall predict on both tables; none by default.
     - `seed`: of the queries and the classifier; 0 by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the measures.
 
@@ -349,12 +366,17 @@ def measure(
     >>> shoal.measure(original, release.frame, quasi="age", sensitive="illness").measures.classes
     2
     """
-    data = encoded(original, Roles(schema, quasi, sensitive, person), policy=policy)
-    table, _ = table_of(masked.masked if isinstance(masked, Release) else masked, data.schema.missing)
-    k = 1 if policy is None else data.rules(as_policy(policy)).k
-    return Measured(
-        measure_masked(data, table, k, aligned=aligned, averages=averages),
-        query_error(data, table, queries=queries, seed=seed) if queries else None,
-        classification(data, table, predict, seed=seed) if predict is not None else None,
-        data.backend,
-    )
+    told, answers, learned = Progress.of(progress), None, None
+    with told.stage("reading", 0.1):
+        data = encoded(original, Roles(schema, quasi, sensitive, person), policy=policy)
+        table, _ = table_of(masked.masked if isinstance(masked, Release) else masked, data.schema.missing)
+    with told.stage("losses", 0.2):
+        k = 1 if policy is None else data.rules(as_policy(policy)).k
+        found = measure_masked(data, table, k, aligned=aligned, averages=averages)
+    if queries:
+        with told.stage("queries", 0.3) as part:
+            answers = query_error(data, table, queries=queries, seed=seed, progress=part)
+    if predict is not None:
+        with told.stage("classification") as part:
+            learned = classification(data, table, predict, seed=seed, progress=part)
+    return Measured(found, answers, learned, data.backend)

@@ -5,7 +5,7 @@ attributes, and the original frame for what is published unchanged. Immutable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ from shoal.models import Sensitive
 from shoal.models.persons import Crowd
 from shoal.persons import Persons, persons_of, settled
 from shoal.policy import Policy, Rules, labelled
+from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
 from shoal.shown import Shown
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
@@ -109,6 +110,7 @@ class Microdata(Shown):
         *,
         missing: Missing = "category",
         person: str | None = None,
+        progress: Told | None = None,
     ) -> Microdata:
         """Encode a table.
 
@@ -119,6 +121,7 @@ class Microdata(Shown):
           default), a reason to leave the record out ("drop"), or an error ("error").
         - `person`: the column that says whose each row is, where people have several rows (docs/persons.md); none by
           default, unless the schema gives a column the role "person".
+        - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
         Returns the encoded table. Raises `ConfigError` or `InputError` where the table is not what the schema says.
 
@@ -130,9 +133,8 @@ class Microdata(Shown):
         table, backend = to_polars(frame)
         declared = read_schema(schema)
         # What a reader of a file takes for missing is missing in a frame too: both give the same release.
-        return cls.of_table(
-            apply_missing(table, declared.missing), declared, missing=missing, person=person, backend=backend
-        )
+        table = apply_missing(table, declared.missing)
+        return cls.of_table(table, declared, missing=missing, person=person, backend=backend, progress=progress)
 
     @classmethod
     def of_table(
@@ -143,11 +145,12 @@ class Microdata(Shown):
         missing: Missing = "category",
         person: str | None = None,
         backend: str = "polars",
+        progress: Told | None = None,
     ) -> Microdata:
         """Encode a table whose columns have the types of the house already, as everything that `shoal.io` reads.
 
-        - `table`: a polars frame; `schema`, `missing` ("category" by default) and `person` (none by default) as for
-          `from_frame`.
+        - `table`: a polars frame; `schema`, `missing` ("category" by default), `person` (none by default) and `progress` as
+          for `from_frame`.
         - `backend`: the frame library that `native` leads back to; "polars" by default.
 
         Returns the encoded table.
@@ -165,13 +168,22 @@ class Microdata(Shown):
         judged = resolved.named("quasi") + resolved.named("sensitive")
         table, dropped = _treat_missing(table, judged, missing)
         table = table.rechunk()  # picking records out of many pieces would take ten times as long
+        told, quasi, secret = Progress.of(progress), resolved.named("quasi"), resolved.named("sensitive")
         persons = persons_of(table, resolved)
         people = table if persons is None else settled(table, resolved, persons)
         # Columns one beside the other; the first one that is wrong, in their order, is the one that is told.
         with ThreadPoolExecutor(THREADS) as pool:
-            coding = pool.map(lambda name: _quasi(people, name, resolved), resolved.named("quasi"))
-            hiding = pool.map(lambda name: encode_sensitive(table, name, resolved), resolved.named("sensitive"))
-            columns, hidden = list(coding), tuple(hiding)
+            try:
+                coding = [pool.submit(_quasi, people, name, resolved) for name in quasi]
+                hiding = [pool.submit(encode_sensitive, table, name, resolved) for name in secret]
+                both: list[Future[Any]] = [*coding, *hiding]
+                for done, future in enumerate(both):
+                    told(done / len(judged))
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        columns, hidden = [column.result() for column in coding], tuple(column.result() for column in hiding)
         codes = np.empty((people.height, len(columns)), dtype=np.int32)
         for begin in range(0, people.height, PIECE):
             for a, (column, _) in enumerate(columns):
@@ -244,12 +256,15 @@ class Microdata(Shown):
         )
 
 
-def read(path: str | Path, schema: Any, *, missing: Missing = "category", **options: Any) -> Microdata:
+def read(
+    path: str | Path, schema: Any, *, missing: Missing = "category", progress: Told | None = None, **options: Any
+) -> Microdata:
     r"""Read a file and encode it.
 
     - `path`: a CSV, TSV, Parquet, Arrow, JSON Lines or Excel file.
     - `schema`: a `shoal.toml`, or whatever `Microdata.from_frame` takes. A `shoal.toml` also says how to read the file.
     - `missing`: as for `Microdata.from_frame`; "category" by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
     - `options`: how to read the file, where that is not plain: `delimiter`, `encoding`, `header`, `sheet`, `columns`,
       and `missing` texts, as `shoal.io.read_table` takes them.
 
@@ -271,7 +286,11 @@ def read(path: str | Path, schema: Any, *, missing: Missing = "category", **opti
     schema = read_schema(schema)
     if "missing" in options:
         schema = replace(schema, missing=tuple(options["missing"]))
-    return replace(Microdata.of_table(read_table(path, **options), schema, missing=missing), source=Path(path))
+    told = Progress.of(progress)
+    with told.stage(weight=0.5):
+        table = read_table(path, **options)
+    with told.stage() as part:
+        return replace(Microdata.of_table(table, schema, missing=missing, progress=part), source=Path(path))
 
 
 def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:

@@ -122,7 +122,7 @@ class Release(Shown):
         with files as (table_file, manifest_file, secret_file):
             secret_file.chmod(0o600)
             where, what = (table_file, target), (self.policy, self.data.schema)
-            write_verified(self.masked, *where, *what, safe_csv=safe_csv, persons=self.persons)
+            write_verified(self.masked, *where, *what, safe_csv=safe_csv, persons=self.persons, progress=progress)
             named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
@@ -160,6 +160,7 @@ def write_verified(
     *,
     safe_csv: bool = False,
     persons: Persons | None = None,
+    progress: Progress | None = None,
 ) -> Evidence:
     """Write a table to `file`, in the format of `target`, and read it back the way `shoal verify` does.
 
@@ -178,7 +179,8 @@ def write_verified(
             f"Column '{wrong}' does not read back from '{target}' as it was meant, and nothing was written; write another "
             "format, such as .parquet, or correct the column."
         )
-    found = verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells, persons=persons)
+    declared = masked_schema(schema, written.table)
+    found = verify(written.table, policy, declared, cells=written.cells, persons=persons, progress=progress)
     try:
         return found.require()
     except VerificationError as problem:

@@ -145,8 +145,8 @@ def anonymize(
             drop_suppressed=suppressed == "drop",
             shuffle_seed=seed if order == "shuffle" else None,
         )
-    with told.stage("verifying", 0.03):
-        evidence = verify(masked, policy, data.schema, persons=people)
+    with told.stage("verifying", 0.03) as part:
+        evidence = verify(masked, policy, data.schema, persons=people, progress=part)
     if not evidence.passed:
         try:
             evidence.require()
@@ -154,8 +154,9 @@ def anonymize(
             raise InternalError(
                 f"{algorithm} made a table that failed verification, nothing was released. {problem}"
             ) from None
-    with told.stage("measuring"):
-        measures = measure(data, partition, rules.k, states, suppressed=suppressed)
+    with told.stage("measuring") as part:
+        measures = measure(data, partition, rules.k, states, suppressed=suppressed, progress=part)
+    told.check()
     return Release(
         masked,
         policy,

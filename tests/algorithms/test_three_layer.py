@@ -93,7 +93,7 @@ def test_merging_equals_the_naive_twin(seed: int, part: int) -> None:
     policy = shoal.KAnonymity(4) & shoal.PSensitive(3)
     rules = data.rules(policy)
     ready = prepare(data, k=4, seed=seed, kmax=12)
-    bags = Bags(data, rules, ready, data.space("ncp"), "nearest")
+    bags = Bags(data, rules, ready, data.space("ncp"), "nearest", Progress())
     mine = bags.of_part(part)
     before = [np.flatnonzero(bags.records == bag).tolist() for bag in mine]
     groups = bags.group[mine].tolist()

@@ -18,6 +18,7 @@ from shoal.algorithms.weighting import Weighting, normalized, weigh
 from shoal.algorithms.xmeans import Criterion, on_grid, xmeans
 from shoal.microdata import Microdata
 from shoal.partition import Partition
+from shoal.pieces import pieces
 from shoal.policy import Rules, Stats
 from shoal.progress import Progress
 from shoal.space import Interval, Measure, Space
@@ -85,7 +86,7 @@ def three_layer(
             progress=part,
         )
     with progress.stage("merging clusters", 0.2) as part:
-        bags = Bags(data, rules, ready, data.space(objective), merging)
+        bags = Bags(data, rules, ready, data.space(objective), merging, part)
         bags.settle(bags.of_part(1), part, by_group=True)
         bags.settle(bags.of_part(21), part, by_group=False)
         bags.settle(bags.all(), part, by_group=False)
@@ -126,7 +127,7 @@ def prepare(
         rows, inverse, counts = np.unique(
             data.codes[records][:, attributes], axis=0, return_inverse=True, return_counts=True
         )
-        points = features(data, rows, attributes, weights)
+        points = features(data, rows, attributes, weights, told)
         found = xmeans(
             points, counts.astype(np.float64), least=least, most=most, seed=seed, criterion=criterion, progress=told
         )
@@ -159,16 +160,25 @@ def prepare(
         part[records[moved]] = 21
         sub[records[moved]] = made + found[moved]
         made += int(found.max()) + 1
-    return Preparation(
-        weights, tuple(order), part, sub, group, features(data, data.codes, list(range(len(order))), weights)
-    )
+    points = features(data, data.codes, list(range(len(order))), weights, told)
+    return Preparation(weights, tuple(order), part, sub, group, points)
 
 
-def features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats) -> Floats:
+def features(
+    data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats, progress: Progress
+) -> Floats:
     """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the root of the weight.
 
     All on the grid of x-means, so that their sums are exact.
     """
+    parts = []
+    for some in pieces(len(codes), sum(data.domains[a].size for a in attributes)):
+        progress.check()
+        parts.append(_features(data, codes[some], attributes, weights))
+    return np.concatenate(parts)
+
+
+def _features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats) -> Floats:
     blocks = []
     for position, a in enumerate(attributes):
         domain, column = data.domains[a], codes[:, position]
@@ -189,7 +199,9 @@ def features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], w
 class Bags:
     """Layer 3: clusters as bags of records that can be merged; sums and histograms are kept, not records."""
 
-    def __init__(self, data: Microdata, rules: Rules, ready: Preparation, space: Space, merging: Merging) -> None:
+    def __init__(
+        self, data: Microdata, rules: Rules, ready: Preparation, space: Space, merging: Merging, progress: Progress
+    ) -> None:
         self.rules, self.space, self.merging = rules, space, merging
         found = Partition.compact(np.where(ready.part == 22, -1, ready.cluster))
         self.records = found.labels.astype(np.int64)
@@ -197,7 +209,9 @@ class Bags:
         stats = rules.stats(self.records, found.classes)
         self.sizes, self.counts = stats.sizes.copy(), [counts.copy() for counts in stats.counts]
         self.sums = np.zeros((found.classes, ready.features.shape[1]))
-        np.add.at(self.sums, found.labels[found.order], ready.features[found.order])
+        for some in pieces(len(found.order), ready.features.shape[1]):
+            progress.check()
+            np.add.at(self.sums, found.labels[found.order[some]], ready.features[found.order[some]])
         self.states = space.states(data.codes, found.order, found.starts)
         first = found.order[found.starts]
         self.part, self.group = ready.part[first], ready.group[first]

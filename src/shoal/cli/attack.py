@@ -66,18 +66,20 @@ def attack(
     more = external is not None or bool(previous)
     whom = reader(page, for_, "owner" if more else "public", original=more)
     configuration = read_config(config)
-    found = ask(
-        masked,
-        configuration,
-        person=person,
-        external=external,
-        previous=previous,
-        population=population,
-        fraction=fraction,
-        strength=strength,
-        policy=configuration if configuration.config.policy else None,
-        algorithm=configuration.config.method.algorithm,
-    )
+    with speaker.progress("attacking") as progress:
+        found = ask(
+            masked,
+            configuration,
+            person=person,
+            external=external,
+            previous=previous,
+            population=population,
+            fraction=fraction,
+            strength=strength,
+            policy=configuration if configuration.config.policy else None,
+            algorithm=configuration.config.method.algorithm,
+            progress=progress,
+        )
     report(found, speaker)
     if page is not None:
         _leave(page, whom, masked, configuration.with_person(person, published=True), found, strength, speaker)

@@ -42,22 +42,29 @@ def measure(
     speaker = Speaker(as_json, quiet)
     whom = reader(page, for_, "owner")
     configuration = read_config(config)
-    data = load(configuration, original)
-    table = read_table(masked, missing=configuration.config.source.missing)
-    averages = configuration.config.release.recode == "microaggregate"
-    found = measure_masked(data, table, smallest_size(configuration, data), aligned=aligned, averages=averages)
-    told: dict[str, Any] = found.to_dict()
     chosen = configuration.config.method.seed if seed is None else seed
+    with speaker.progress("measuring") as progress:
+        with progress.stage("reading", 0.1):
+            data = load(configuration, original)
+            table = read_table(masked, missing=configuration.config.source.missing)
+        averages = configuration.config.release.recode == "microaggregate"
+        with progress.stage("losses", 0.2):
+            found = measure_masked(data, table, smallest_size(configuration, data), aligned=aligned, averages=averages)
+        if queries:
+            with progress.stage("queries", 0.3 if predict is not None else None) as part:
+                error = query_error(data, table, queries=queries, seed=chosen, progress=part)
+        if predict is not None:
+            with progress.stage("classification") as part:
+                accuracy = classification(data, table, predict, seed=chosen, progress=part)
+    told: dict[str, Any] = found.to_dict()
     report(found, speaker)
     if queries:
-        error = query_error(data, table, queries=queries, seed=chosen)
         told["query_error"] = error.to_dict()
         speaker.say(
             f"Half of {error.queries:,} random counting queries are off by less than {error.median:.1%}, "
             f"one in ten by more than {error.percentile_90:.1%}."
         )
     if predict is not None:
-        accuracy = classification(data, table, predict, seed=chosen)
         told["classification"] = accuracy.to_dict()
         speaker.say(
             f"A classifier of '{predict}' is right in {accuracy.masked:.1%} of the masked records, in "

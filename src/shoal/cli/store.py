@@ -106,7 +106,10 @@ def insert(
 
     Example: shoal store insert --store sqlite:///registry.db admitted.csv
     """
-    _tell(_open(url).insert(file, batch=batch), Speaker(as_json, quiet))
+    speaker = Speaker(as_json, quiet)
+    with speaker.progress("applying") as progress:
+        done = _open(url).insert(file, batch=batch, progress=progress)
+    _tell(done, speaker)
 
 
 @store.command("update")
@@ -117,7 +120,10 @@ def update(
 
     Example: shoal store update --store sqlite:///registry.db corrected.csv
     """
-    _tell(_open(url).update(file, batch=batch), Speaker(as_json, quiet))
+    speaker = Speaker(as_json, quiet)
+    with speaker.progress("applying") as progress:
+        done = _open(url).update(file, batch=batch, progress=progress)
+    _tell(done, speaker)
 
 
 @store.command("delete")
@@ -128,7 +134,10 @@ def delete(
 
     Example: shoal store delete --store sqlite:///registry.db discharged.csv
     """
-    _tell(_open(url).delete(file, batch=batch), Speaker(as_json, quiet))
+    speaker = Speaker(as_json, quiet)
+    with speaker.progress("applying") as progress:
+        done = _open(url).delete(file, batch=batch, progress=progress)
+    _tell(done, speaker)
 
 
 @store.command("forget")
@@ -147,7 +156,8 @@ def forget(
     """
     speaker = Speaker(as_json, quiet)
     one = Path(keys[0])
-    done = _open(url).forget(one if len(keys) == 1 and one.suffix and one.exists() else keys)
+    with speaker.progress("forgetting") as progress:
+        done = _open(url).forget(one if len(keys) == 1 and one.suffix and one.exists() else keys, progress=progress)
     speaker.say(f"Version {done.version}: {done.forgotten:,} forgotten, of whom {done.deleted:,} were in the table.")
     if done.still_shown:
         speaker.say(
@@ -253,7 +263,8 @@ def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     Example: shoal store audit --store sqlite:///registry.db
     """
     speaker = Speaker(as_json, quiet)
-    found = _open(url).audit()
+    with speaker.progress("comparing") as progress:
+        found = _open(url).audit(progress=progress)
     for sentence in found.findings:
         speaker.say(str(sentence))
     if found.undecided:
@@ -271,7 +282,8 @@ def undo(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     Example: shoal store undo --store sqlite:///registry.db
     """
     speaker = Speaker(as_json, quiet)
-    done = _open(url).undo()
+    with speaker.progress("taking back") as progress:
+        done = _open(url).undo(progress=progress)
     speaker.say(f"Taken back{f': {done.batch}' if done.batch else ''}. The store has {done.records:,} records again.")
     speaker.result(done.to_dict())
 
@@ -296,7 +308,8 @@ def check(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     Example: shoal store check --store sqlite:///registry.db
     """
     speaker = Speaker(as_json, quiet)
-    found = _open(url).check()
+    with speaker.progress("checking") as progress:
+        found = _open(url).check(progress=progress)
     speaker.say(
         f"Version {found.version}: {found.records:,} records in {found.classes:,} classes, {found.releases:,} releases; "
         + ("everything is as it should be." if found.passed else f"{len(found.problems)} problems.")
@@ -373,7 +386,17 @@ def sync(
     from shoal.evolve.store.sync import sync as follow
 
     speaker = Speaker(as_json, quiet)
-    found = follow(_open(url), source, table, since=since, column=column, deleted=deleted, overlap=overlap)
+    with speaker.progress("following") as progress:
+        found = follow(
+            _open(url),
+            source,
+            table,
+            since=since,
+            column=column,
+            deleted=deleted,
+            overlap=overlap,
+            progress=progress,
+        )
     speaker.say(f"{found.read:,} rows read from '{table}', up to {found.mark}.")
     if found.applied is not None:
         _tell(found.applied, Speaker(False, quiet or as_json))

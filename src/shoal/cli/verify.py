@@ -62,7 +62,8 @@ def verify(
     if configuration is not None and person is not None:
         configuration = configuration.with_person(person, published=True)
     declared = configuration.schema if configuration else Schema({})
-    written = read_written(masked, missing=declared.missing)
+    with speaker.progress("verifying") as progress, progress.stage("reading"):
+        written = read_written(masked, missing=declared.missing)
     told: dict[str, Any] = {}
     if configuration is None:
         assumed = assumed_roles(written.table)
@@ -74,7 +75,11 @@ def verify(
         schema = masked_schema(declared, written.table)
     claimed = configuration.config.policy if configuration else {}
     policy = Policy.from_config(claimed) if claimed else None
-    found = examine(written.table, policy or Policy(()), schema, cells=written.cells)
+    with speaker.progress("verifying") as progress:
+        with progress.stage("testing the policy", 0.4) as part:
+            found = examine(written.table, policy or Policy(()), schema, cells=written.cells, progress=part)
+        with progress.stage("trying every model") as part:
+            strengths = audit(written.table, schema, policy, cells=written.cells, progress=part)
     told |= found.to_dict()
     if policy is None:
         told["passed"] = None if not found.problems else False
@@ -86,7 +91,6 @@ def verify(
         evidence(told, speaker)
     for note in found.notes:
         speaker.say(note)
-    strengths = audit(written.table, schema, policy, cells=written.cells)
     report(strengths, speaker)
     asis = question(written.table, schema)
     published(asis, speaker)

@@ -329,9 +329,9 @@ def _highest(others: Floats, held: int, k: int, copies: int, cost: float, best: 
 
 @njit(cache=True, nogil=True)
 def mend(
-    cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, sums: Floats, factor: Floats, begin: int, stop: int
+    cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, sums: Floats, factor: Floats, part: tuple[int, int]
 ) -> None:
-    """Lower the factor of every point to what the boxes of the cells begin … stop - 1 allow.
+    """Lower the factor of every point to what the boxes of a part of the cells allow, from the first to before the second.
 
     Multiplied by its factor, no point keeps more than the fraction of u that any of its boxes allows.
     """
@@ -342,7 +342,7 @@ def mend(
     work = np.empty(k)
     ratio = np.empty(slots)
     allowed = np.empty(slots)
-    for c in range(begin, stop):
+    for c in range(part[0], part[1]):
         if sums[c] <= k * cells.loss[c]:
             continue
         first = axis.slot[cells.points[cells.start[c]]]

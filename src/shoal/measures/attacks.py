@@ -41,6 +41,7 @@ from shoal.models import Sensitive
 from shoal.models.base import TOLERANCE
 from shoal.models.extended_p_sensitive import strong_nodes
 from shoal.persons import number_persons
+from shoal.progress import Told
 from shoal.schema import Schema
 from shoal.verifier import audited_column, derive_classes, published_quasi
 
@@ -393,12 +394,15 @@ class Links:
     exposure: Exposure
 
 
-def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) -> Links:
+def linking(
+    table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0, *, progress: Told | None = None
+) -> Links:
     """Persons with known quasi-identifiers against the masked table (docs/measures.md#linking).
 
     - `table`: the masked table.
     - `external`: one row a person, with some or all of the quasi-identifiers. A value missing there rules nothing out.
     - `certainty`: from which probability on a sensitive value counts as known; 1.0 by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Candidates of a person are the records whose published values cover what is known: intervals and sets that contain
     it, nodes above it. Exposed are persons with one candidate, or with a known value. Returns candidates and best
@@ -410,7 +414,7 @@ def linking(table: MaskedTable, external: pl.DataFrame, certainty: float = 1.0) 
         raise InputError("The external table has no persons.")
     names = shared_quasi(table.schema, external)
     space, (classes, persons) = common_space([table.groups, external], table.schema, names, [False, True])
-    cover = relate(space, persons, classes)
+    cover = relate(space, persons, classes, progress=progress)
     candidates = np.asarray(cover @ table.sizes, dtype=np.int64)
     posterior, values = {}, {}
     for histogram in table.histograms:

@@ -317,8 +317,8 @@ def _factors(family: _Family, u: Floats, progress: Progress) -> Floats:
     sums, least = np.zeros(len(cells.loss)), np.zeros(len(cells.loss))
     for begin, stop in _stretches(cells, k, progress):
         kernel.top_sums(cells, size, u, k, sums, least, begin, stop)
-    for begin, stop in _stretches(cells, k, progress):
-        kernel.mend(cells, family.axis, size, k, u, sums, factor, begin, stop)
+    for part in _stretches(cells, k, progress):
+        kernel.mend(cells, family.axis, size, k, u, sums, factor, part)
     return factor
 
 

@@ -18,6 +18,7 @@ from shoal import exact
 from shoal.errors import require_word
 from shoal.microdata import Microdata
 from shoal.partition import Partition
+from shoal.progress import Progress, Told
 from shoal.schema import Suppressed
 from shoal.space import Interval, Set, Space, States, Tree
 from shoal.states import class_states, members
@@ -131,6 +132,7 @@ def measure(
     states: States | None = None,
     *,
     suppressed: Suppressed = "mask",
+    progress: Told | None = None,
 ) -> Measures:
     """All measures of a partition as it would be published.
 
@@ -138,6 +140,7 @@ def measure(
     - `k`: what `avg` and `dm` measure class sizes against; 1 by default.
     - `states`: what each class publishes, where that is already known; found out by default.
     - `suppressed`: whether suppressed records are published starred ("mask", the default) or left out ("drop").
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the measures.
 
@@ -146,11 +149,19 @@ def measure(
     >>> measure(data, shoal.Partition.of_classes([[0, 1], [2, 3]], 4)).granularity
     0.375
     """
-    return summarize(per_class(data, partition, states), k, sse(data, partition), suppressed=suppressed)
+    told = Progress.of(progress)
+    with told.stage(weight=0.6) as part:
+        losses = per_class(data, partition, states, progress=part)
+    with told.stage() as part:
+        return summarize(losses, k, sse(data, partition, progress=part), suppressed=suppressed)
 
 
-def per_class(data: Microdata, partition: Partition, states: States | None = None) -> ClassLosses:
-    """The losses of every class and attribute: `data`, `partition` and `states` as for `measure`. Returns them as matrices.
+def per_class(
+    data: Microdata, partition: Partition, states: States | None = None, *, progress: Told | None = None
+) -> ClassLosses:
+    """The losses of every class and attribute: `data`, `partition`, `states` and `progress` as for `measure`.
+
+    Returns them as matrices.
 
     >>> import polars as pl, shoal
     >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
@@ -160,8 +171,11 @@ def per_class(data: Microdata, partition: Partition, states: States | None = Non
     space = data.space("il")
     if states is None:
         states = class_states(data, partition, space)
+    told = Progress.of(progress)
+    told(0.2)
     cells = state_losses(space, states)
-    cells["ncp_distinct"] = distinct_losses(data, partition)
+    told(0.5)
+    cells["ncp_distinct"] = distinct_losses(data, partition, told)
     return ClassLosses(tuple(data.quasi), space.weights, heights(space), partition.sizes, partition.suppressed, cells)
 
 
@@ -221,12 +235,13 @@ def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
     return exact.total(np.where(sizes >= k, as_floats**2, n * as_floats)) + float(n) * suppressed
 
 
-def distinct_losses(data: Microdata, partition: Partition) -> Floats:
+def distinct_losses(data: Microdata, partition: Partition, progress: Progress | None = None) -> Floats:
     """Distinct values of the class over those of the table; numbers by width (docs/measures.md#ncp_distinct)."""
     result = np.zeros((partition.classes, len(data.domains)))
-    inside, space = members(data, partition), data.space("ncp")
+    inside, space, told = members(data, partition), data.space("ncp"), Progress.of(progress)
     tight = inside.states(space)
     for a, domain in enumerate(data.domains):
+        told.check()
         if isinstance(domain, Interval):
             slot = int(space.slots[a])
             result[:, a] = domain.loss(tight[:, slot], tight[:, slot + 1], "ncp")
@@ -287,10 +302,11 @@ def distortion_ratio(
     return (exact.total(counts[:, None] * h) + suppressed * whole) / (n * whole)
 
 
-def sse(data: Microdata, partition: Partition) -> float:
+def sse(data: Microdata, partition: Partition, *, progress: Told | None = None) -> float:
     """100·SSE/SST over standardized numeric quasi-identifiers (docs/measures.md#sse) of a `partition` of `data`.
 
-    Returns percent, and not a number when there are no numbers.
+    `progress` is called with the share that is done; nothing by default. Returns percent, and not a number when there are
+    no numbers.
 
     >>> import polars as pl, shoal
     >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30, 40, 60]}), {"age": {"role": "quasi"}})
@@ -298,8 +314,8 @@ def sse(data: Microdata, partition: Partition) -> float:
     28.57
     """
     within = total = 0.0
-    inside, points = members(data, partition), data.points
-    for a, domain in enumerate(data.domains):
+    inside, points, told = members(data, partition), data.points, Progress.of(progress)
+    for a, domain in enumerate(told.each(data.domains)):
         if not isinstance(domain, Interval) or domain.labels is not None:
             continue
         mean, spread = _moments(domain, points.codes[:, a], points.weights)

@@ -23,6 +23,7 @@ from shoal.microdata import Microdata
 from shoal.models.base import TOLERANCE
 from shoal.models.persons import one_row_each
 from shoal.partition import Partition
+from shoal.progress import Progress, Told
 
 __all__ = ["minimality", "minimality_attack", "minimality_by_rerun"]
 
@@ -92,7 +93,12 @@ def minimality(sizes: Sequence[int], occurrences: int, share: float = 0.5) -> Mi
 
 
 def minimality_attack(
-    table: MaskedTable, external: pl.DataFrame, share: float, attribute: str | None = None
+    table: MaskedTable,
+    external: pl.DataFrame,
+    share: float,
+    attribute: str | None = None,
+    *,
+    progress: Told | None = None,
 ) -> Exposure:
     """Run the attack on every class whose members the intruder knows, for every value of a sensitive attribute.
 
@@ -100,6 +106,7 @@ def minimality_attack(
     - `external`: everybody in it, with their quasi-identifiers.
     - `share`: the largest share of a value that the policy allows.
     - `attribute`: the sensitive attribute; the first by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Classes that cover as many persons as they have records are attacked; where classes overlap, the intruder cannot
     tell who is in which. Returns what is exposed.
@@ -119,9 +126,12 @@ def minimality_attack(
     space, (classes, persons) = common_space([table.groups, external], table.schema, names, [False, True])
     points, of_person = np.unique(persons, axis=0, return_inverse=True)
     weights = np.bincount(of_person.ravel(), minlength=len(points))
-    cover = relate(space, classes, points)
+    told = Progress.of(progress)
+    with told.stage(weight=0.3) as part:
+        cover = relate(space, classes, points, progress=part)
     exposed, hit, worst, attacked = 0, [], 0.0, 0
     for c in range(len(table.sizes)):
+        told(0.3 + 0.7 * c / len(table.sizes))
         groups = weights[cover.indices[cover.indptr[c] : cover.indptr[c + 1]]]
         if int(groups.sum()) != int(table.sizes[c]) or len(groups) < 2 or table.sizes[c] > LARGEST:
             continue

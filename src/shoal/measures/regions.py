@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.columns import declared_taxonomy, is_named, texts
 from shoal.errors import ConfigError, InputError
+from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, MISSING_MEMBER, SUPPRESSED, Domain, Interval, Set, Space, States, Tree
 from shoal.taxonomy import Taxonomy
@@ -141,7 +142,9 @@ def common_space(
     return Space(tuple(domains), np.ones(len(domains)), "ncp"), [np.concatenate(part, axis=1) for part in parts]
 
 
-def relate(space: Space, these: States, those: States, relation: Relation = "meet") -> csr_array:
+def relate(
+    space: Space, these: States, those: States, relation: Relation = "meet", progress: Told | None = None
+) -> csr_array:
     """Which regions meet (have a point in common), or which of `these` lie inside `those`; a sparse matrix of ones.
 
     Bits of all `those` are kept for every distinct region of one attribute and joined with AND, so the work is
@@ -149,16 +152,18 @@ def relate(space: Space, these: States, those: States, relation: Relation = "mee
     """
     from scipy.sparse import csr_array
 
+    told = Progress.of(progress)
     distinct, back = np.unique(these, axis=0, return_inverse=True)
     step = max(1, BITS // max(1, len(those)))
     rows, columns = [], []
     for begin in range(0, len(distinct), step):
+        told(begin / len(distinct))
         piece = distinct[begin : begin + step]
         bits: NDArray[np.uint8] | None = None
         for a, domain in enumerate(space.domains):
             slots = slice(int(space.slots[a]), int(space.slots[a + 1]))
             own, which = np.unique(piece[:, slots], axis=0, return_inverse=True)
-            packed = _packed(domain, own, those[:, slots], relation)[which.ravel()]
+            packed = _packed(domain, own, those[:, slots], relation, told)[which.ravel()]
             bits = packed if bits is None else bits & packed
         if bits is not None:
             found, at = np.nonzero(np.unpackbits(bits, axis=1, count=len(those)))
@@ -171,10 +176,11 @@ def relate(space: Space, these: States, those: States, relation: Relation = "mee
     return csr_array(matrix[back.ravel()])
 
 
-def _packed(domain: Domain, own: States, those: States, relation: Relation) -> NDArray[np.uint8]:
+def _packed(domain: Domain, own: States, those: States, relation: Relation, progress: Progress) -> NDArray[np.uint8]:
     """One row of bits a region: which of `those` it meets or lies inside of."""
     result = np.zeros((len(own), (len(those) + 7) // 8), dtype=np.uint8)
     for row, region in enumerate(own):
+        progress.check()
         if isinstance(domain, Set):
             if relation == "meet":
                 hit = ((those & region) != 0).any(axis=1)

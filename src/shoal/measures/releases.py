@@ -33,6 +33,7 @@ from shoal import exact
 from shoal.errors import InputError
 from shoal.measures.attacks import Exposure, Floats, Ints, MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
+from shoal.progress import Progress, Told
 from shoal.schema import Schema
 from shoal.space import Space, States
 
@@ -81,16 +82,17 @@ class Intersection:
     exposure: Exposure
 
 
-def intersection(releases: Releases, attribute: str) -> Intersection:
+def intersection(releases: Releases, attribute: str, *, progress: Told | None = None) -> Intersection:
     """Values of the sensitive `attribute` that a person's classes have in all `releases` in common.
 
     In each release the person is in one of the classes that cover it (that meet its region), so the value is among
     theirs. Only releases that cover the person count: in the others it is taken to be absent. The guess weighs each
-    value by the fewest records that have it in a release. Returns, target by target, how many values remain and the
-    best guess, and the exposure.
+    value by the fewest records that have it in a release. `progress` is called with the share that is done, or a
+    `shoal.Progress`. Returns, target by target, how many values remain and the best guess, and the exposure.
     """
     from scipy.sparse import csr_array
 
+    told = Progress.of(progress)
     codes = _common_codes(releases.tables, attribute)
     width = 1 + max((int(code.max(initial=-1)) for code in codes), default=0)
     targets = len(releases.targets)
@@ -98,7 +100,8 @@ def intersection(releases: Releases, attribute: str) -> Intersection:
     covered = np.zeros(targets, dtype=bool)
     for table, states, code in zip(releases.tables, releases.states, codes, strict=True):
         histogram = _histogram_of(table, attribute)
-        cover = relate(releases.space, releases.targets, states)
+        with told.stage(weight=1 / len(releases.tables)) as part:
+            cover = relate(releases.space, releases.targets, states, progress=part)
         counts = csr_array((histogram.count, (histogram.owner, code[histogram.code])), shape=(len(table.sizes), width))
         values = csr_array(cover @ counts)
         here = np.diff(cover.indptr) > 0
@@ -162,17 +165,22 @@ class Change:
         return newcomers + (self.removed if len(self.removed) < k else ())
 
 
-def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
+def difference(releases: Releases, k: int, *, progress: Told | None = None) -> tuple[list[Change], Exposure]:
     """What the two newest `releases` differ in, class by class.
 
     Classes with the same region and the same values are taken for unchanged. Another class is matched with the one of
     the other older classes that has the same, a containing or a contained region and the most sensitive values in
     common. Fewer than `k` records added or removed, and newcomers who all have one value, are disclosed: their values
-    can be read off. The values of all sensitive attributes are taken together. Returns the changes and the exposure.
+    can be read off. The values of all sensitive attributes are taken together. `progress` is called with the share that
+    is done, or a `shoal.Progress`. Returns the changes and the exposure.
     """
+    told = Progress.of(progress)
     older, newer = releases.tables[-2:]
     one, other = releases.states[-2:]
-    inside = (relate(releases.space, other, one, "inside") + relate(releases.space, one, other, "inside").T).tocsr()
+    with told.stage(weight=0.3) as part:
+        within = relate(releases.space, other, one, "inside", part)
+    with told.stage(weight=0.3) as part:
+        inside = (within + relate(releases.space, one, other, "inside", part).T).tocsr()
     keys_old, keys_new = _value_keys(older), _value_keys(newer)
     regions = {region.tobytes(): c for c, region in enumerate(one)}
     twins = {c: regions[region.tobytes()] for c, region in enumerate(other) if region.tobytes() in regions}
@@ -180,6 +188,7 @@ def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
     taken = set(unchanged.values())
     changes = []
     for c in range(len(newer.sizes)):
+        told.check()
         here = keys_new.get(c, {})
         if c in unchanged:
             changes.append(Change(unchanged[c], c, (), ()))
@@ -220,19 +229,21 @@ def difference(releases: Releases, k: int) -> tuple[list[Change], Exposure]:
     return changes, exposure
 
 
-def tracing(releases: Releases, k: int) -> tuple[Ints, Exposure]:
+def tracing(releases: Releases, k: int, *, progress: Told | None = None) -> tuple[Ints, Exposure]:
     """Who can be followed through the `releases`: persons that fit one class of a release and one of the next.
 
     A person that fits one class in each release has as many candidates as persons fit both: the effective k. Where
     classes overlap nobody can tell which of them a person is in, so the pair with the most candidates counts, and who
-    is exposed (to fewer than `k`) is so whichever it is. It needs persons. Returns each person's effective k, and the
-    exposure.
+    is exposed (to fewer than `k`) is so whichever it is. It needs persons. `progress` is called with the share that is
+    done, or a `shoal.Progress`. Returns each person's effective k, and the exposure.
     """
+    told = Progress.of(progress)
     if not releases.persons:
         raise InputError("Tracing needs persons whose quasi-identifiers are known; give an external table.")
-    covers = [relate(releases.space, releases.targets, states) for states in releases.states]
+    covers = [relate(releases.space, releases.targets, states) for states in told.each(releases.states)]
     effective = np.full(len(releases.targets), np.iinfo(np.int64).max, dtype=np.int64)
     for one, other in pairwise(covers):
+        told.check()
         together = (one.T @ other).tocsr()
         found = _most(one, other, together)
         effective = np.where(found > 0, np.minimum(effective, found), effective)
@@ -251,7 +262,12 @@ def tracing(releases: Releases, k: int) -> tuple[Ints, Exposure]:
 
 
 def attack_releases(
-    releases: Sequence[pl.DataFrame], schema: Schema, k: int, targets: pl.DataFrame | None = None
+    releases: Sequence[pl.DataFrame],
+    schema: Schema,
+    k: int,
+    targets: pl.DataFrame | None = None,
+    *,
+    progress: Told | None = None,
 ) -> list[Exposure]:
     """All attacks across releases that these tables allow.
 
@@ -259,6 +275,7 @@ def attack_releases(
     - `schema`: who each column is.
     - `k`: below how many records a change or a group gives somebody away.
     - `targets`: persons whose quasi-identifiers the intruder knows; none by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns one `Exposure` an attack and attribute.
 
@@ -269,13 +286,18 @@ def attack_releases(
     >>> shoal.attack_releases([first, second], schema, k=2)[1].sentence
     'Comparing the two newest releases gives away the sensitive values of 1 records ... for example, who joined ... has HIV.'
     """
+    told, names, found = Progress.of(progress), schema.named("sensitive"), []
     read = Releases.of(releases, schema, targets)
-    found = [intersection(read, name).exposure for name in schema.named("sensitive")]
-    if schema.named("sensitive"):
+    for name in names:
+        with told.stage("putting releases side by side", 0.4 / len(names)) as part:
+            found.append(intersection(read, name, progress=part).exposure)
+    if names:
         # Classes are compared as a whole, which needs all quasi-identifiers and not only those a person shows.
-        found.append(difference(Releases.of(releases, schema), k)[1])
+        with told.stage("comparing releases", 0.3) as part:
+            found.append(difference(Releases.of(releases, schema), k, progress=part)[1])
     if targets is not None:
-        found.append(tracing(read, k)[1])
+        with told.stage("following persons") as part:
+            found.append(tracing(read, k, progress=part)[1])
     return found
 
 

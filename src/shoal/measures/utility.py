@@ -18,6 +18,7 @@ from shoal import exact
 from shoal.errors import ConfigError, InputError, did_you_mean
 from shoal.measures.masked import Published, read_published
 from shoal.microdata import Microdata
+from shoal.progress import Progress, Told
 from shoal.space import Interval, Set
 
 __all__ = ["classification", "query_error"]
@@ -73,6 +74,7 @@ def query_error(
     selectivity: float = 0.1,
     floor: float = 0.001,
     seed: int = 0,
+    progress: Told | None = None,
 ) -> QueryError:
     """Random COUNT queries on masked against original data (docs/measures.md#queries).
 
@@ -82,6 +84,7 @@ def query_error(
     - `selectivity`: each predicate takes about selectivity^(1/number of attributes) of its domain; 0.1 by default.
     - `floor`: small true counts are floored at this share of the records, lest single records decide; 0.001 by default.
     - `seed`: 0 by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the median, the mean and the 90th percentile of the relative errors.
 
@@ -99,7 +102,8 @@ def query_error(
     errors = np.empty(queries)
     share = exact.power(selectivity, 1 / np.arange(1, attributes + 1))
     hidden = int((found.labels < 0).sum())
-    for q in range(queries):
+    told = Progress.of(progress)
+    for q in told.each(range(queries)):
         number = int(generator.integers(1, min(attributes, d) + 1))
         inside = np.ones(original.n, dtype=bool)
         likely, unseen = np.ones(len(found.sizes)), 1.0
@@ -123,6 +127,7 @@ def classification(
     folds: int = 5,
     seed: int = 0,
     classifier: Any = None,
+    progress: Told | None = None,
 ) -> Classification:
     """Predict a column that is published unchanged from the quasi-identifiers, in both tables
     (docs/measures.md#classification).
@@ -132,6 +137,7 @@ def classification(
     - `folds`: of the cross-validation; 5 by default.
     - `seed`: 0 by default.
     - `classifier`: one of scikit-learn's; a random forest by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     The ends of published boxes are the features (both ends agree in the original), so the same classifier sees both
     tables in the same form. Returns both accuracies, and that of always saying the most frequent value.
@@ -152,7 +158,10 @@ def classification(
     after = np.full((masked.height, before.shape[1]), np.nan)
     after[shown] = _features(original, found, None, found.labels[shown])
     truth = _classes(original.frame[target], masked[target])
-    accuracy = [_accuracy(x, y, folds, seed, classifier) for x, y in zip((before, after), truth, strict=True)]
+    told, accuracy = Progress.of(progress), []
+    for x, y in zip((before, after), truth, strict=True):
+        with told.stage(weight=0.5) as part:
+            accuracy.append(_accuracy(x, y, folds, seed, classifier, part))
     counts = np.bincount(truth[0][truth[0] >= 0])
     return Classification(target, accuracy[0], accuracy[1], float(counts.max() / counts.sum()))
 
@@ -239,7 +248,7 @@ def _classes(one: pl.Series, other: pl.Series) -> tuple[NDArray[np.int64], NDArr
     return codes[0], codes[1]
 
 
-def _accuracy(x: Floats, y: NDArray[np.int64], folds: int, seed: int, classifier: Any) -> float:
+def _accuracy(x: Floats, y: NDArray[np.int64], folds: int, seed: int, classifier: Any, progress: Progress) -> float:
     from sklearn.base import clone
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
@@ -251,5 +260,6 @@ def _accuracy(x: Floats, y: NDArray[np.int64], folds: int, seed: int, classifier
     if len(y) < folds:
         raise InputError(f"{len(y)} records are too few for {folds} folds.")
     kind = StratifiedKFold if min(smallest) >= folds else KFold
-    parts = kind(n_splits=folds, shuffle=True, random_state=seed)
-    return exact.mean(cross_val_score(clone(model), x, y, cv=parts, scoring="accuracy"))
+    parts = list(kind(n_splits=folds, shuffle=True, random_state=seed).split(x, y))
+    scores = [cross_val_score(clone(model), x, y, cv=[part], scoring="accuracy")[0] for part in progress.each(parts)]
+    return exact.mean(scores)

@@ -17,6 +17,7 @@ from shoal.models import MODELS, Model, Rule, Sensitive
 from shoal.models.persons import Crowd
 from shoal.persons import Persons, number_persons
 from shoal.policy import Policy, labelled
+from shoal.progress import Progress, Told
 from shoal.schema import Schema
 from shoal.transform import require_transformed
 from shoal.verifier.classes import Classes, Published, published_classes
@@ -33,6 +34,7 @@ def verify(
     *,
     cells: pl.DataFrame | None = None,
     persons: Persons | None = None,
+    progress: Told | None = None,
 ) -> Evidence:
     """Group a masked table by its published quasi-identifiers and test every class. It trusts nothing but the table.
 
@@ -42,6 +44,7 @@ def verify(
     - `cells`: the same table as it is written in its file (`shoal.io.written`); by default the frame is what a reader sees.
     - `persons`: whose each row is, for whoever knows; by default the published token says it, where the schema has a column
       of the role "person" and it is there. Without either, rows are counted, and the notes say so.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Where two spellings mean the same, the policy has to hold both for what is written and for what it means. Returns the
     evidence, whether or not the policy holds; `evidence.require()` raises where it does not.
@@ -55,13 +58,18 @@ def verify(
     >>> print(evidence.violations[0])
     class (age = [30, 39]) with 1 record fails k_anonymity(k = 2) by 1
     """
+    told = Progress.of(progress)
     require_transformed(masked, schema)
-    opened = _opened(masked, schema, policy, cells)
+    with told.stage(weight=0.5) as part:
+        opened = _opened(masked, schema, policy, cells, part)
     if persons is None and schema.person in masked.columns:
         persons = number_persons(masked[str(schema.person)])
     crowd = Crowded.of(opened, policy, masked.height, persons, uncounted=persons is None and schema.person is not None)
     rules = crowd.policy.bind(crowd.columns, crowd.count).rules
-    found = [_judged(rules, way, crowd.columns) for way in crowd.ways]
+    found = []
+    for way in crowd.ways:
+        with told.stage(weight=0.5 / len(crowd.ways)) as part:
+            found.append(_judged(rules, way, crowd.columns, part))
     checks = tuple(_weaker(same) for same in zip(*(checks for checks, _ in found), strict=True))
     written = crowd.ways[0]
     return Evidence(
@@ -77,11 +85,13 @@ def verify(
     )
 
 
-def verify_file(path: str | Path, policy: Policy, schema: Schema, *, format: str | None = None) -> Evidence:
+def verify_file(
+    path: str | Path, policy: Policy, schema: Schema, *, format: str | None = None, progress: Told | None = None
+) -> Evidence:
     r"""Verify a file as it lies there: what `shoal verify` does, and what every release passes before it gets its name.
 
     - `path`: a masked file of any format that `shoal.io.read_table` reads; `format` (an extension) overrides the path's.
-    - `policy`, `schema`: as for `verify`.
+    - `policy`, `schema`, `progress`: as for `verify`.
 
     Returns the evidence. Raises `VerificationError` for a file that holds more than its table, or that programs read
     differently.
@@ -95,16 +105,19 @@ def verify_file(path: str | Path, policy: Policy, schema: Schema, *, format: str
     >>> verify_file(path, policy, schema).notes
     ("Column 'age' writes one value in several ways ('34' and '34.0'): whoever looks at the file tells them apart.",)
     """
-    written = read_written(path, missing=schema.missing, format=format)
-    return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells)
+    told = Progress.of(progress)
+    with told.stage(weight=0.3):
+        written = read_written(path, missing=schema.missing, format=format)
+    with told.stage() as part:
+        return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells, progress=part)
 
 
 def _judged(
-    rules: Sequence[Rule], way: Classes, columns: Sequence[Sensitive | Crowd]
+    rules: Sequence[Rule], way: Classes, columns: Sequence[Sensitive | Crowd], progress: Progress
 ) -> tuple[list[Check], list[Violation]]:
     """Every rule on the classes of one way to look at the table."""
     sizes = way.sizes
-    strongest, deficits = judge(rules, way.labels, sizes, columns)
+    strongest, deficits = judge(rules, way.labels, sizes, columns, progress=progress)
     checks: list[Check] = []
     violations: list[Violation] = []
     for rule, best, row in zip(rules, strongest, deficits, strict=True):
@@ -141,12 +154,18 @@ def _told(column: AuditedColumn) -> Iterator[str]:
 
 
 def audit(
-    masked: pl.DataFrame, schema: Schema, policy: Policy | None = None, *, cells: pl.DataFrame | None = None
+    masked: pl.DataFrame,
+    schema: Schema,
+    policy: Policy | None = None,
+    *,
+    cells: pl.DataFrame | None = None,
+    progress: Told | None = None,
 ) -> list[Strength]:
     """Judge a masked table by every model there is, for every sensitive attribute that the model applies to.
 
     - `masked`, `schema`, `cells`: the table as it is published, who each column is, and how it is written, as for `verify`.
     - `policy`: where further parameters come from, for the models it names; a model's own examples serve for the others.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     A model with several forms is tried in each. Models that need what the schema does not declare (an order, a
     taxonomy, categories, protected nodes) are left out. Returns one `Strength` a model, form and attribute.
@@ -157,7 +176,9 @@ def audit(
     >>> {found.model: found.strongest for found in shoal.audit(masked, schema)}["alpha_k"]
     0.5
     """
-    opened = _opened(masked, schema, policy, cells)
+    told = Progress.of(progress)
+    with told.stage(weight=0.2) as part:
+        opened = _opened(masked, schema, policy, cells, part)
     columns, written = opened.columns, opened.classes.ways[0]
     rules: list[Rule] = []
     for model in _probes(policy):
@@ -170,7 +191,8 @@ def audit(
                     rules.append(model.bind(column, masked.height))
                 except ConfigError:
                     continue
-    strongest, _ = judge(rules, written.labels, written.sizes, columns)
+    with told.stage() as part:
+        strongest, _ = judge(rules, written.labels, written.sizes, columns, progress=part)
     found = []
     for rule, best in zip(rules, strongest, strict=True):
         settings = {key: value for key, value in rule.model.parameters().items() if key not in _unfixed(rule.model)}
@@ -246,11 +268,14 @@ class _Opened:
     columns: list[AuditedColumn]
 
 
-def _opened(masked: pl.DataFrame, schema: Schema, policy: Policy | None, cells: pl.DataFrame | None) -> _Opened:
+def _opened(
+    masked: pl.DataFrame, schema: Schema, policy: Policy | None, cells: pl.DataFrame | None, progress: Progress
+) -> _Opened:
     schema = masked_schema(schema, masked)
     quasi = published_quasi(masked, schema)
     if masked.height == 0:
         raise InputError("The masked table has no records.")
     classes = published_classes(masked if cells is None else cells, quasi, schema)
-    columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
+    progress(0.5)
+    columns = [audited_column(masked, name, schema) for name in progress.each(schema.named("sensitive"))]
     return _Opened(classes, labelled(columns, policy, masked) if policy is not None else columns)

@@ -13,6 +13,7 @@ from shoal.errors import ConfigError
 from shoal.models import Rule, Sensitive
 from shoal.models.persons import Crowd, bound
 from shoal.pieces import pieces
+from shoal.progress import Progress, Told
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -22,13 +23,19 @@ HAIR = 1e-9
 
 
 def judge(
-    rules: Sequence[Rule], labels: Ints, sizes: Ints, columns: Sequence[Sensitive | Crowd] = ()
+    rules: Sequence[Rule],
+    labels: Ints,
+    sizes: Ints,
+    columns: Sequence[Sensitive | Crowd] = (),
+    *,
+    progress: Told | None = None,
 ) -> tuple[list[float], Floats]:
     """Every class against every rule.
 
     - `rules`: the policy's rules, bound to the sensitive attributes.
     - `labels`, `sizes`: the class of each record, and the records of each class.
     - `columns`: the sensitive attributes that the rules count; none by default.
+    - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Classes × values may not fit into memory, so classes are taken some at a time. What holds in all pieces is the
     weakest of what holds in each. Returns the strongest parameter of each rule, and deficits per rule and class.
@@ -40,6 +47,7 @@ def judge(
     >>> strongest, deficits.tolist()
     ([2.0], [[1.0, 0.0]])
     """
+    told, done = Progress.of(progress), 0
     deficits = np.zeros((len(rules), len(sizes)))
     found: list[list[float]] = [[] for _ in rules]
     by_view: dict[Any, list[int]] = {}
@@ -48,10 +56,13 @@ def judge(
     for members in by_view.values():
         for piece, counts in _pieces(rules[members[0]], labels, sizes, columns):
             for i in members:
+                told(done / deficits.size)
                 found[i].append(rules[i].strongest(sizes[piece], counts))
                 deficits[i, piece] = rules[i].deficit(sizes[piece], counts)
+                done += len(counts)
     strongest = []
     for rule, parts in zip(rules, found, strict=True):
+        told.check()
         best = max(parts) if rule.model.smaller_is_stronger else min(parts)
         certain = len(parts) == 1 or _holds(rule, best, labels, sizes, columns)
         strongest.append(best if certain else float("nan"))

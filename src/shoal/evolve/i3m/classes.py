@@ -23,7 +23,7 @@ Records and classes have numbers that are never used again. They matter only by 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ from shoal.microdata import Microdata
 from shoal.models.persons import one_row_each
 from shoal.partition import Partition
 from shoal.policy import Policy, Rules, labelled
+from shoal.progress import Progress, Told
 from shoal.space import Codes, Measure, Space
 
 __all__ = ["Batch", "Bind", "Binding", "Change", "Classes", "Numbers"]
@@ -219,8 +220,15 @@ class Classes:
         """New values for these records: I3M− on the old ones, then I3M+ on the new ones in the order given."""
         return self.apply(update=Batch(codes, sensitive, records))
 
-    def apply(self, *, delete: Iterable[int] = (), update: Batch | None = None, insert: Batch | None = None) -> Change:
-        """Deletions, updates and insertions as one step, checked when all is done."""
+    def apply(
+        self,
+        *,
+        delete: Iterable[int] = (),
+        update: Batch | None = None,
+        insert: Batch | None = None,
+        progress: Progress | None = None,
+    ) -> Change:
+        """Deletions, updates and insertions as one step, checked when all is done; cancelled, nothing has changed."""
         self._keep_compact()
         grouping, ledger = self._grouping, self._ledger
         columns = ledger.secrets.shape[1]
@@ -245,7 +253,7 @@ class Classes:
             if not as_before:
                 deficits = self.rules.deficits(grouping.classes[ledger.alive], grouping.slots)
                 suspects = np.flatnonzero((deficits > 0) & (grouping.sizes > 0))
-            step = Step(grouping, self._judge, lambda: self.rules)
+            step = Step(grouping, self._judge, lambda: self.rules, Progress.of(progress))
             step.mend(suspects)
             step.place(np.concatenate([altered, new]))
             step.finish()
@@ -254,15 +262,16 @@ class Classes:
         self.changed += len(out) + len(new)
         return change
 
-    def optimize(self, classes: Iterable[int] | None = None) -> Change:
+    def optimize(self, classes: Iterable[int] | None = None, *, progress: Progress | None = None) -> Change:
         """IL_Optimization (Truta & Campan 2007, §4) in place: break those of the classes (default: all) that are worth it."""
         grouping, slots = self._grouping, self._slots(classes)
         dearness = exact.ticks(grouping.units[slots]) * grouping.sizes[slots]
         order = slots[np.argsort(-dearness, kind="stable")]
-        at = -1
+        at, told = -1, Progress.of(progress)
         with self._step():
             while True:
-                at, targets = grouping.next_break(order, at + 1)
+                told((at + 1) / max(1, len(order)))
+                at, targets = grouping.next_break(order, at + 1, told)
                 if at == len(order):
                     break
                 rows = grouping.members(int(order[at]))
@@ -280,7 +289,7 @@ class Classes:
         effort: Literal["fast", "thorough"] | float = "fast",
         neighbours: int = 8,
         seed: int = 0,
-        progress: Callable[[float], None] | None = None,
+        progress: Told | None = None,
     ) -> Change:
         """A box search (`shoal.refine`) among these classes (all, by default) and so many nearest ones of each.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.progress import SLICE
+from shoal.progress import SLICE, Progress
 from shoal.space import Codes, Set, Space, States
 
 if TYPE_CHECKING:
@@ -297,14 +297,14 @@ class Grouping:
         price_loans(self.flat, self._records.codes, lender, state, size, costs)
         return costs
 
-    def next_break(self, order: Slots, start: int) -> tuple[int, Slots]:
+    def next_break(self, order: Slots, start: int, progress: Progress) -> tuple[int, Slots]:
         """The next class in `order` that is worth breaking, and where its rows go (`kernels.coverage`)."""
         from shoal.kernels.coverage import Breaks, next_break
 
         targets = np.empty(int(self.sizes[order].max(initial=1)), dtype=np.int64)
         breaks = Breaks(order, np.array([start, 0, 0], dtype=np.int64), targets)
         while not next_break(self.flat, self._index, self._groups, self._records, self._heap, breaks, SLICE):
-            pass
+            progress.check()
         at = int(breaks.at[0])
         return at, targets[: self.sizes[order[at]]] if at < len(order) else targets[:0]
 

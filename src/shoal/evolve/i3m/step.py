@@ -18,9 +18,12 @@ from shoal.errors import InfeasibleError, UnsupportedError
 from shoal.evolve.i3m.index import Grouping, Rows, Slots
 from shoal.evolve.i3m.repair import Judge, good_half, loans, neighbours_of, partner_for, target_for
 from shoal.policy import Rules
+from shoal.progress import Progress
 
 # A huge class is not taken apart all at once: that would take as long as anonymizing it anew.
 PARTS = 16
+# Rows that join their best classes between two checks of the progress: each looks for its class in a tree of all.
+PLACED = 500
 
 
 class Step:
@@ -29,8 +32,9 @@ class Step:
     `table` binds the policy to the whole table as it will be, which is asked for only when it matters.
     """
 
-    def __init__(self, grouping: Grouping, judge: Judge, table: Callable[[], Rules]) -> None:
+    def __init__(self, grouping: Grouping, judge: Judge, table: Callable[[], Rules], progress: Progress) -> None:
         self.grouping, self.judge, self.rules, self.table = grouping, judge, judge.rules, table
+        self.progress = progress
         self.bad: set[int] = set()
 
     def mend(self, suspects: Slots) -> None:
@@ -39,16 +43,18 @@ class Step:
             bad = self.judge.deficits(self.grouping.members_by_class(suspects)) > 0
             self.bad = set(suspects[bad].tolist())
         for c in suspects.tolist():
+            self.progress.check()
             self._mend_class(c)
 
     def place(self, rows: Rows) -> None:
         """I3M+: FindBestCluster for one row after the other, with a split at 2k (Truta & Campan 2007, Figure 1)."""
         at = 0
         while at < len(rows):
+            self.progress.check()
             if self.grouping.live == 0:
                 at += self._found_first(rows[at:])
             elif self.rules.superset_closed:
-                at, c = self.grouping.place(rows, at, self.rules.k, self.judge.tests)
+                at, c = self.grouping.place(rows[: at + PLACED], at, self.rules.k, self.judge.tests)
                 if c >= 0:
                     self._split(c)
             else:
@@ -147,6 +153,7 @@ class Step:
         """Merge a bad class with others until it is good, then split it if that is possible."""
         self.bad.discard(c)
         while not self.judge.good(self.grouping.members(c)):
+            self.progress.check()
             if self.grouping.live == 1:
                 self.bad.add(c)
                 return

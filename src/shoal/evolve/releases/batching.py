@@ -43,7 +43,7 @@ one class with others, but what was published stays published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -57,6 +57,7 @@ from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned, c
 from shoal.evolve.releases.lives import Cells, Lives, counted, lives_of
 from shoal.microdata import Microdata
 from shoal.policy import Policy, Rules
+from shoal.progress import Progress
 from shoal.schema import Schema
 from shoal.space import Measure, Space
 
@@ -102,7 +103,7 @@ def batching(
     *,
     objective: Measure,
     seed: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress,
     next_class: int,
     earlier: Sequence[Shown],
 ) -> Plan:
@@ -115,6 +116,7 @@ def batching(
     kept: dict[int, Rows] = {}
     pool: list[Rows] = []
     for number, rows in _classes(before.classes):
+        progress.check()
         stay, fresh, free = _settle(pending, rows)
         if len(stay):
             kept[number if len(stay) == len(rows) else next_class] = stay
@@ -132,7 +134,9 @@ def batching(
     new = _new_classes(pending.data, policy, waiting, objective=objective, seed=seed, progress=progress)
     if not pending.rules.superset_closed:
         unchanged = {number: pending.version[rows] for number, rows in _classes(before.classes)}
-        kept, new = _against_the_table(pending, ((kept, new), (kept, []), (unchanged, [])), objective, next_class)
+        kept, new = _against_the_table(
+            pending, ((kept, new), (kept, []), (unchanged, [])), objective, next_class, progress
+        )
         next_class = max([next_class, *(number + 1 for number in kept)])
     for rows in new:
         kept[next_class] = rows
@@ -256,7 +260,7 @@ def _new_classes(
     *,
     objective: Measure,
     seed: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress,
 ) -> list[Rows]:
     """Classes of nobody but new rows; none when they are too few or too alike."""
     from shoal.algorithms import run
@@ -267,15 +271,21 @@ def _new_classes(
     part = data.take(waiting)
     rules = part.rules(policy)
     try:
-        found = run("auto", part, rules, objective=objective, seed=seed, options={"refined": True})
+        with progress.stage("grouping new records", 0.3) as told:
+            found = run("auto", part, rules, objective=objective, seed=seed, options={"refined": True}, progress=told)
     except InfeasibleError:
         return []
-    found = refined(part, rules, found, objective=objective, seed=seed, progress=progress)
+    with progress.stage("refining") as told:
+        found = refined(part, rules, found, objective=objective, seed=seed, progress=told)
     return [waiting[members] for members in found.members()]
 
 
 def _against_the_table(
-    pending: _Pending, choices: tuple[tuple[dict[int, Rows], list[Rows]], ...], objective: Measure, next_class: int
+    pending: _Pending,
+    choices: tuple[tuple[dict[int, Rows], list[Rows]], ...],
+    objective: Measure,
+    next_class: int,
+    progress: Progress,
 ) -> tuple[dict[int, Rows], list[Rows]]:
     """Classes that are good in the table that is published now: where they are compared with it, it has changed.
 
@@ -288,8 +298,8 @@ def _against_the_table(
         if len(shown) == 0:
             return kept, new
         rules = pending.data.take(shown).rules(policy)
-        fresh = _merged(pending.data, space, rules, shown, new)
-        old = _merged(pending.data, space, rules, shown, list(kept.values()))
+        fresh = _merged(pending.data, space, rules, shown, new, progress)
+        old = _merged(pending.data, space, rules, shown, list(kept.values()), progress)
         if fresh is None or old is None:
             continue
         names = {rows.tobytes(): number for number, rows in kept.items()}
@@ -305,11 +315,14 @@ def _against_the_table(
     )
 
 
-def _merged(data: Microdata, space: Space, rules: Rules, shown: Rows, classes: list[Rows]) -> list[Rows] | None:
+def _merged(
+    data: Microdata, space: Space, rules: Rules, shown: Rows, classes: list[Rows], progress: Progress
+) -> list[Rows] | None:
     """Whole classes merged, each with the one that costs least, until all are good; None when that is impossible."""
     classes = list(classes)
     bad = [i for i, rows in enumerate(classes) if not rules.ok(np.searchsorted(shown, rows))]
     while bad:
+        progress.check()
         if len(classes) == 1:
             return None
         rows = classes.pop(bad[0])

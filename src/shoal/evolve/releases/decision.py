@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evolve.releases.deduction import Ints, Knowledge
+from shoal.progress import Progress
 
 Bools = NDArray[np.bool_]
 Exposed = Callable[[Ints, Ints, Ints], Bools]
@@ -34,12 +35,14 @@ NODES = 10_000
 
 @dataclass
 class Budget:
-    """How much of the budget is left."""
+    """How much of the budget is left, and whether the answer is still wanted."""
 
     unknowns: int = field(default_factory=lambda: UNKNOWNS)
+    progress: Progress = field(default_factory=Progress)
 
     def spend(self, unknowns: int) -> bool:
         """Whether a program with so many unknowns can still be solved."""
+        self.progress.check()
         self.unknowns -= unknowns
         return self.unknowns >= 0
 

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.progress import Progress
+
 Ints = NDArray[np.int64]
 
 # Numbers of one piece of the bounds; pieces of values keep memory small.
@@ -85,8 +87,9 @@ class Knowledge:
         return found
 
 
-def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
+def deduce(publications: Sequence[Publication], values: int, progress: Progress | None = None) -> Knowledge:
     """What releases tell together. Values are coded 0 (missing), 1, …"""
+    told = Progress.of(progress)
     persons = np.unique(np.concatenate([p.persons for p in publications]))
     history = np.full((len(persons), len(publications)), -1, dtype=np.int64)
     for t, publication in enumerate(publications):
@@ -94,7 +97,8 @@ def deduce(publications: Sequence[Publication], values: int) -> Knowledge:
     cells, cell_of, sizes = np.unique(history, axis=0, return_inverse=True, return_counts=True)
     cell_of, sizes = cell_of.ravel().astype(np.int64), sizes.astype(np.int64)
     owner, cell, counts = _constraints(publications, persons, cell_of, cells, values)
-    lower, upper = _bounds(owner, cell, counts, sizes)
+    told.check()
+    lower, upper = _bounds(owner, cell, counts, sizes, told)
     alone = np.bincount(owner, minlength=len(counts)) == 1
     whole = np.zeros(len(cells), dtype=bool)
     whole[cell[alone[owner]]] = True
@@ -138,7 +142,7 @@ def _constraints(
     return np.concatenate(owners), np.concatenate(members), np.array(counted, dtype=np.int64)
 
 
-def _bounds(owner: Ints, cell: Ints, counts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+def _bounds(owner: Ints, cell: Ints, counts: Ints, sizes: Ints, progress: Progress) -> tuple[Ints, Ints]:
     """Narrow the bounds until nothing changes; every state on the way is true already."""
     order = np.argsort(cell, kind="stable")
     owner, cell = owner[order], cell[order]
@@ -150,6 +154,7 @@ def _bounds(owner: Ints, cell: Ints, counts: Ints, sizes: Ints) -> tuple[Ints, I
     for _ in range(ROUNDS):
         before = int(upper.sum()), int(lower.sum())
         for begin in range(0, values, width):
+            progress.check()
             some = slice(begin, begin + width)
             low, high, total = lower[:, some], upper[:, some], counts[:, some]
             spare = total - _summed(owner, low[cell], len(counts))

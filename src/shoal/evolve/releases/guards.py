@@ -11,7 +11,7 @@ These are pure functions from what a store holds and what it published last to w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InternalError, require_word
 from shoal.policy import Policy
+from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Schema
 from shoal.space import Measure
 
@@ -82,7 +83,7 @@ def plan_release(
     m: int | None = None,
     objective: Measure = "ncp",
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Told | None = None,
     next_class: int = 0,
     hold_back: bool = False,
     earlier: Sequence[Shown] = (),
@@ -115,6 +116,7 @@ def plan_release(
             next_class=next_class,
             hold_back=hold_back,
             back=returned(now, before, earlier),
+            progress=Progress.of(progress),
         )
     if guard == "none" or before is None:
         return Plan(Shown(now.records, now.labels, now.frame), _nobody())
@@ -127,7 +129,7 @@ def plan_release(
         policy,
         objective=objective,
         seed=seed,
-        progress=progress,
+        progress=Progress.of(progress),
         next_class=next_class,
         earlier=earlier,
     )

@@ -42,6 +42,7 @@ from shoal.models import Rule
 from shoal.models.base import Promise
 from shoal.partition import Partition
 from shoal.policy import Policy, labelled
+from shoal.progress import Progress, Told
 from shoal.schema import Schema
 from shoal.shown import Shown as Card
 
@@ -124,6 +125,7 @@ def audit(
     *,
     shown: Sequence[Shown] | None = None,
     newest_only: bool = False,
+    progress: Told | None = None,
 ) -> Audit:
     """Compare masked releases, oldest first; `shown` are the rows behind each of them, for the strongest intruder.
 
@@ -132,12 +134,12 @@ def audit(
     if shown is not None:
         if len(shown) != len(releases):
             raise InputError(f"{len(releases)} releases and the rows behind {len(shown)} of them; give all or none.")
-        return audit_members(shown, schema, policy, newest_only=newest_only)
+        return audit_members(shown, schema, policy, newest_only=newest_only, progress=progress)
     if len(releases) < 2:
         return Audit(len(releases))
     k, found = smallest_class(policy), []
     pairs = list(enumerate(pairwise(releases), start=2))
-    for number, (older, newer) in pairs[-1:] if newest_only else pairs:
+    for number, (older, newer) in Progress.of(progress).each(pairs[-1:] if newest_only else pairs):
         found += _read_off(older, newer, schema, k, number)
     return Audit(len(releases), tuple(found))
 
@@ -149,18 +151,20 @@ def audit_members(
     *,
     newest_only: bool = False,
     followed: Sequence[Finding] | None = None,
+    progress: Told | None = None,
 ) -> Audit:
     """The audit against one who knows everybody's class in every release.
 
     Rows that can be `followed` are found by the rows themselves, unless they have been found already.
     """
+    told = Progress.of(progress)
     if len(shown) < 2:
         return Audit(len(shown))
     histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy)
     found: list[Finding] = []
     facts: dict[str, dict[str, float]] = {}
-    budget, undecided = Budget(), 0
-    for name in histories.schema.named("sensitive"):
+    budget, undecided = Budget(progress=told), 0
+    for name in told.each(histories.schema.named("sensitive")):
         publications, labels, records = histories.publications(name)
         now, exposed, open_cells = histories.judged(publications, len(labels), name, budget)
         if newest_only and len(exposed) + len(open_cells):
@@ -234,7 +238,7 @@ class _Histories:
         Everybody is promised two possible values at least, and what the models promise (`Rule.promise`, `Rule.exposed`).
         Last the cells about which it could not be decided.
         """
-        known = deduce(publications, values)
+        known = deduce(publications, values, budget.progress)
         rules = self.rules(attribute)
         promises = [Promise(np.arange(values - 1), 2)]
         promises += [promise for rule in rules if (promise := rule.promise()) is not None]

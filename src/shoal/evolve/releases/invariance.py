@@ -48,6 +48,7 @@ from shoal.errors import ConfigError, InfeasibleError, InternalError, Unsupporte
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned
 from shoal.microdata import Microdata
 from shoal.policy import Policy
+from shoal.progress import Progress
 from shoal.schema import Schema
 from shoal.space import Measure, Space
 
@@ -118,6 +119,7 @@ def invariance(
     next_class: int,
     hold_back: bool,
     back: Shown,
+    progress: Progress,
 ) -> Plan:
     """The next m-invariant release. With `hold_back` surplus newcomers wait instead of being filled up.
 
@@ -147,11 +149,20 @@ def invariance(
     signatures = [past[c] for c in before.classes.tolist()] if before is not None else []
     buckets, stock, held = divide(work, place, signatures, codes[now.frame.height :].tolist(), last)
     held += _taken_out(stock, np.flatnonzero(np.isin(now.records, unlike)).tolist())
-    balance(work, buckets, stock)
-    waiting = held + assign(
-        work, buckets, stock, first=before is None, hold_back=hold_back, names=labels, attribute=attribute
-    )
-    classes = [part for key in sorted(buckets) for part in split(work, buckets[key])]
+    with progress.stage("balancing values", 0.5) as part_of:
+        balance(work, buckets, stock, part_of)
+        waiting = held + assign(
+            work,
+            buckets,
+            stock,
+            first=before is None,
+            hold_back=hold_back,
+            names=labels,
+            attribute=attribute,
+            progress=part_of,
+        )
+    with progress.stage("cutting classes") as part_of:
+        classes = [part for key in part_of.each(sorted(buckets)) for part in split(work, buckets[key], part_of)]
     # A class of nothing but counterfeits has every value of its signature once, so nothing is lost without it.
     classes = [part for part in classes if max(part) >= 0]
     return _plan(work, now, data, policy, classes, waiting, labels, attribute, next_class)
@@ -234,9 +245,9 @@ def _block(work: _Work, signature: Signature, value: int) -> Signature | None:
     return tuple(others[at * work.m : (at + 1) * work.m if at < blocks - 1 else None])
 
 
-def balance(work: _Work, buckets: dict[Signature, Bucket], stock: Bucket) -> None:
+def balance(work: _Work, buckets: dict[Signature, Bucket], stock: Bucket, progress: Progress) -> None:
     """Make every value of a bucket equally frequent: by the nearest new records with it, then by counterfeits."""
-    for key in sorted(buckets):
+    for key in progress.each(sorted(buckets)):
         bucket = buckets[key]
         most = max(len(rows) for rows in bucket.values())
         full = next(bucket[value] for value in key if len(bucket[value]) == most)
@@ -267,6 +278,7 @@ def assign(
     hold_back: bool,
     names: Sequence[str | None],
     attribute: str,
+    progress: Progress,
 ) -> RowList:
     """The other new records, in rounds, into buckets of their own signatures; the ones held back are returned.
 
@@ -288,6 +300,7 @@ def assign(
     elif lacking:
         _fill_up(work, stock, lacking, buckets)
     while stock:
+        progress.check()
         values, number = next_round({value: len(rows) for value, rows in stock.items()}, work.m)
         anchor = stock[values[0]][0]
         key = tuple(sorted(values))
@@ -320,11 +333,12 @@ def next_round(counts: dict[int, int], m: int) -> tuple[list[int], int]:
     raise InternalError(f"no {m} values can be put together so that the rest stays balanced")
 
 
-def split(work: _Work, bucket: Bucket) -> list[RowList]:
+def split(work: _Work, bucket: Bucket, progress: Progress) -> list[RowList]:
     """Cut a balanced bucket into classes that have every value once, each time along the attribute that loses least."""
     grid = np.array([sorted(rows) for rows in bucket.values()], dtype=np.int64)
     pile, classes = [grid], []
     while pile:
+        progress.check()
         part = pile.pop()
         if part.shape[1] == 1:
             classes.append(part[:, 0].tolist())

@@ -19,6 +19,10 @@ from shoal.evolve.store.batch_input import KeyedRows, widened
 from shoal.evolve.store.live import Live, State
 from shoal.evolve.store.seals import batch_seal, last_seal, place_seal, record_seal
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
+from shoal.progress import Progress
+
+# Rows that are written between two checks of the progress.
+WRITTEN = 10_000
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,7 @@ def commit(
     located: Located,
     batch: str | None,
     mark: tuple[str, str] | None,
+    progress: Progress,
     content: str | None = None,
 ) -> Applied:
     """Apply a batch to the classes and write it; the caller commits."""
@@ -148,22 +153,26 @@ def commit(
     coming = np.arange(state.next_record, state.next_record + len(located.insert.keys))
     update_codes, update_secrets = live.books.codes(located.update.frame)
     insert_codes, insert_secrets = live.books.codes(located.insert.frame)
-    change = classes.apply(
-        delete=[row.number for row in located.delete],
-        update=Batch(update_codes, update_secrets, [row.number for row in located.old]),
-        insert=Batch(insert_codes, insert_secrets, coming.tolist()),
-    )
-    live.next_version = version
-    moved = np.union1d(change.moved, _refined(classes, change.touched, settings))
+    with progress.stage("following the batch", 0.4) as part:
+        change = classes.apply(
+            delete=[row.number for row in located.delete],
+            update=Batch(update_codes, update_secrets, [row.number for row in located.old]),
+            insert=Batch(insert_codes, insert_secrets, coming.tolist()),
+            progress=part,
+        )
+        live.next_version = version  # from here on, whoever fails has changed what is in memory
+    with progress.stage("refining", 0.4) as part:
+        moved = np.union1d(change.moved, _refined(classes, change.touched, settings, part))
     moved = np.setdiff1d(moved, np.concatenate([change.inserted, change.updated]))
     where = Whereabouts(classes)
     was = labels[np.searchsorted(numbers, moved)]
     elsewhere = where.of(moved) != was
     moved, was = moved[elsewhere], was[elsewhere]
 
-    _write_journal(connection, located, coming, moved, was)
-    _write_records(connection, where, located, coming, version)
-    _write_classes(connection, where, moved, version)
+    with progress.stage("writing the batch") as part:
+        _write_journal(connection, located, coming, moved, was, part)
+        _write_records(connection, where, located, coming, version, part)
+        _write_classes(connection, where, moved, version, part)
     if fresh:
         connection.execute(tables.values.insert(), [{**row, "version": version} for row in fresh])
     before = {"baseline": state.baseline, "changed": state.changed, "types": state.types}
@@ -190,11 +199,11 @@ def commit(
     return _told(version, batch, classes, counts)
 
 
-def adopt(connection: sa.Connection, live: Live, state: State, labels: Any) -> Applied:
+def adopt(connection: sa.Connection, live: Live, state: State, labels: Any, progress: Progress) -> Applied:
     """Give the records the classes of a full run."""
     live.next_version = version = state.version + 1
     change = live.classes.adopt(labels)
-    _write_classes(connection, Whereabouts(live.classes), change.moved, version)
+    _write_classes(connection, Whereabouts(live.classes), change.moved, version, progress)
     connection.execute(tables.journal.delete())
     write_batch_row(connection, version, "renewal", {"moved": len(change.moved)})
     _write_state(
@@ -225,7 +234,7 @@ def forgotten(connection: sa.Connection, state: State, deleted: int) -> int:
     return version
 
 
-def take_back(connection: sa.Connection, state: State) -> Applied:
+def take_back(connection: sa.Connection, state: State, progress: Progress) -> Applied:
     """Undo the last batch from the journal."""
     last = connection.execute(sa.select(tables.batches).where(tables.batches.c.version == state.version)).one()
     if state.before is None:
@@ -238,19 +247,16 @@ def take_back(connection: sa.Connection, state: State) -> Applied:
     for row in connection.execute(sa.select(tables.journal)):
         rows[row.action].append(row)
     inserted = [row.number for row in rows["inserted"]]
-    _remove(connection, _found(connection, inserted), version)
+    _remove(connection, _found(connection, inserted), version, progress)
     back = [row.number for row in rows["deleted"]]
     for part in tables.chunks(back):
         connection.execute(tables.gone.delete().where(tables.gone.c.number.in_(part)))
-    _many(
-        connection,
-        tables.records.insert(),
-        [record_row(r.number, r.person, r.key, r._mapping["class"], r.content, version) for r in rows["deleted"]],
-    )
+    deleted = [record_row(r.number, r.person, r.key, r._mapping["class"], r.content, version) for r in rows["deleted"]]
+    _many(connection, tables.records.insert(), deleted, progress)
     target = tables.records.c
     updated = [record_row(r.number, r.person, r.key, r._mapping["class"], r.content, version) for r in rows["updated"]]
-    _rewrite(connection, updated, version)
-    _replace(connection, [(row.number, row._mapping["class"]) for row in rows["moved"]], version)
+    _rewrite(connection, updated, version, progress)
+    _replace(connection, [(row.number, row._mapping["class"]) for row in rows["moved"]], version, progress)
     connection.execute(tables.values.delete().where(tables.values.c.version == state.version))
     if "feed" in before:
         feed = tables.feeds.c.name == before["feed"]
@@ -280,16 +286,18 @@ def take_back(connection: sa.Connection, state: State) -> Applied:
     return replace(Applied(version, last.id, records=there[0], classes=there[1]), **counts)
 
 
-def _refined(classes: Classes, touched: Numbers, settings: Settings) -> Numbers:
+def _refined(classes: Classes, touched: Numbers, settings: Settings, progress: Progress) -> Numbers:
     """Search among the classes that changed, as hard as the store was told; gives the records that moved."""
     if settings.refine is False:
         return np.zeros(0, dtype=np.int64)
-    first = classes.optimize(touched)
+    with progress.stage(weight=0.5) as part:
+        first = classes.optimize(touched, progress=part)
     if settings.refine is True or settings.refine == "fast":
         return first.moved
     left = np.setdiff1d(np.union1d(touched, first.touched), first.dissolved)
     effort: Literal["fast"] | float = "fast" if isinstance(settings.refine, str) else float(settings.refine)
-    return np.union1d(first.moved, classes.refine(left, effort=effort, seed=settings.seed).moved)
+    with progress.stage() as part:
+        return np.union1d(first.moved, classes.refine(left, effort=effort, seed=settings.seed, progress=part).moved)
 
 
 class Whereabouts:
@@ -347,7 +355,9 @@ def _together(parts: list[KeyedRows], state: State) -> KeyedRows:
     return KeyedRows([key for rows in parts for key in rows.keys], frame)
 
 
-def _write_journal(connection: sa.Connection, located: Located, coming: Numbers, moved: Numbers, was: Numbers) -> None:
+def _write_journal(
+    connection: sa.Connection, located: Located, coming: Numbers, moved: Numbers, was: Numbers, progress: Progress
+) -> None:
     connection.execute(tables.journal.delete())
     rows = [
         {"number": number, "action": "inserted", "person": None, "key": None, "class": None, "content": None}
@@ -359,13 +369,18 @@ def _write_journal(connection: sa.Connection, located: Located, coming: Numbers,
         {"number": number, "action": "moved", "person": None, "key": None, "class": label, "content": None}
         for number, label in zip(moved.tolist(), was.tolist(), strict=True)
     ]
-    _many(connection, tables.journal.insert(), rows)
+    _many(connection, tables.journal.insert(), rows, progress)
 
 
 def _write_records(
-    connection: sa.Connection, where: Whereabouts, located: Located, coming: Numbers, version: int
+    connection: sa.Connection,
+    where: Whereabouts,
+    located: Located,
+    coming: Numbers,
+    version: int,
+    progress: Progress,
 ) -> None:
-    _remove(connection, located.delete, version)
+    _remove(connection, located.delete, version, progress)
     persons = persons_of(connection, located.insert.keys, coming.tolist())
     changed = np.array([row.number for row in located.old], dtype=np.int64)
     places, texts = where.of(changed).tolist(), encode_rows(located.update.frame)
@@ -373,29 +388,33 @@ def _write_records(
         record_row(row.number, row.person, row.key, place, text, version)
         for row, place, text in zip(located.old, places, texts, strict=True)
     ]
-    _rewrite(connection, updated, version)
+    _rewrite(connection, updated, version, progress)
     places, texts = where.of(coming).tolist(), encode_rows(located.insert.frame)
     lines = zip(coming.tolist(), persons, located.insert.keys, places, texts, strict=True)
-    _many(connection, tables.records.insert(), [record_row(*line, version) for line in lines])
+    _many(connection, tables.records.insert(), [record_row(*line, version) for line in lines], progress)
 
 
-def _write_classes(connection: sa.Connection, where: Whereabouts, moved: Numbers, version: int) -> None:
-    _replace(connection, list(zip(moved.tolist(), where.of(moved).tolist(), strict=True)), version)
+def _write_classes(
+    connection: sa.Connection, where: Whereabouts, moved: Numbers, version: int, progress: Progress
+) -> None:
+    _replace(connection, list(zip(moved.tolist(), where.of(moved).tolist(), strict=True)), version, progress)
 
 
-def _rewrite(connection: sa.Connection, rows: list[dict[str, Any]], version: int) -> None:
+def _rewrite(connection: sa.Connection, rows: list[dict[str, Any]], version: int, progress: Progress) -> None:
     """Records with another content."""
     columns = {"class": "to", "content": "text", "seal": "one", "place_seal": "other"}
     change = tables.records.update().where(tables.records.c.number == sa.bindparam("at"))
     change = change.values({**{name: sa.bindparam(bound) for name, bound in columns.items()}, "version": version})
-    _many(connection, change, [{"at": r["number"], **{b: r[n] for n, b in columns.items()}} for r in rows])
+    bound_rows = [{"at": r["number"], **{b: r[n] for n, b in columns.items()}} for r in rows]
+    _many(connection, change, bound_rows, progress)
 
 
-def _replace(connection: sa.Connection, moved: list[tuple[int, int]], version: int) -> None:
+def _replace(connection: sa.Connection, moved: list[tuple[int, int]], version: int, progress: Progress) -> None:
     """Records in another class."""
     change = tables.records.update().where(tables.records.c.number == sa.bindparam("at"))
     change = change.values({"class": sa.bindparam("to"), "place_seal": sa.bindparam("other"), "version": version})
-    _many(connection, change, [{"at": at, "to": to, "other": place_seal(at, to, version)} for at, to in moved])
+    rows = [{"at": at, "to": to, "other": place_seal(at, to, version)} for at, to in moved]
+    _many(connection, change, rows, progress)
 
 
 def persons_of(connection: sa.Connection, keys: Sequence[str], numbers: Sequence[int]) -> list[int]:
@@ -420,19 +439,20 @@ def _found(connection: sa.Connection, numbers: list[int]) -> list[Any]:
     return found
 
 
-def _remove(connection: sa.Connection, rows: Sequence[Any], version: int) -> None:
+def _remove(connection: sa.Connection, rows: Sequence[Any], version: int, progress: Progress) -> None:
     """Records go; of their persons remains who they were, should they come back."""
     numbers = [row.number for row in rows]
     for part in tables.chunks(numbers):
+        progress.check()
         connection.execute(tables.records.delete().where(tables.records.c.number.in_(part)))
-    _many(connection, tables.gone.insert(), [{"number": number, "version": version} for number in numbers])
+    _many(connection, tables.gone.insert(), [{"number": number, "version": version} for number in numbers], progress)
     digests = tables.digest_of(connection, [row.key for row in rows]) if rows else []
     for part in tables.chunks(digests):
         connection.execute(tables.left.delete().where(tables.left.c.digest.in_(part)))
     persons = [
         {"digest": digest, "person": row.person, "forgotten": False} for digest, row in zip(digests, rows, strict=True)
     ]
-    _many(connection, tables.left.insert(), persons)
+    _many(connection, tables.left.insert(), persons, progress)
 
 
 def _write_mark(connection: sa.Connection, mark: tuple[str, str], version: int) -> str | None:
@@ -463,9 +483,10 @@ def _whole(row: Any) -> dict[str, Any]:
     }
 
 
-def _many(connection: sa.Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        connection.execute(statement, list(rows))
+def _many(connection: sa.Connection, statement: Any, rows: Sequence[Mapping[str, Any]], progress: Progress) -> None:
+    for begin in range(0, len(rows), WRITTEN):
+        progress.check()
+        connection.execute(statement, list(rows[begin : begin + WRITTEN]))
 
 
 def _told(version: int, batch: str | None, classes: Classes, counts: Mapping[str, Any]) -> Applied:

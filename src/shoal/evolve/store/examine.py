@@ -12,12 +12,13 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from shoal.errors import ShoalError, VerificationError
+from shoal.errors import Cancelled, ShoalError, VerificationError
 from shoal.evolve.store import tables
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_state
 from shoal.evolve.store.seals import batch_seal, place_seal, record_seal, release_seal, rows_seal
 from shoal.evolve.store.settings import Settings, decode_rows
+from shoal.progress import Progress
 from shoal.schema import Attribute, Schema
 from shoal.transform import transformed
 from shoal.verifier import verify
@@ -52,17 +53,22 @@ class Examination:
         return {**asdict(self), "passed": self.passed}
 
 
-def examine(database: Database, settings: Settings) -> Examination:
+def examine(database: Database, settings: Settings, progress: Progress) -> Examination:
     """Read everything at one moment and check it."""
     with database.reading() as connection:
         state = read_state(connection)
         rows = connection.execute(sa.select(tables.records).order_by(tables.records.c.number)).all()
-        problems = [*_pages(connection, database), *_seals(connection, rows), *_numbers(connection, state, rows)]
-        problems += [*_policy(rows, state, settings), *_batches(connection, state)]
+        with progress.stage("checking records", 0.5) as part:
+            problems = [*_pages(connection, database), *_seals(connection, rows)]
+            part(0.5)
+            problems += [*_numbers(connection, state, rows), *_policy(rows, state, settings, part)]
+            problems += _batches(connection, state)
+        total = connection.execute(sa.select(sa.func.count()).select_from(tables.releases)).scalar() or 0
         count = 0
         for release in connection.execute(sa.select(tables.releases).order_by(tables.releases.c.number)):
             count += 1
-            problems += _release(release, settings)
+            with progress.stage(f"checking release {release.number}", 0.5 / max(1, total)) as part:
+                problems += _release(release, settings, part)
     return Examination(state.version, len(rows), len({row._mapping["class"] for row in rows}), count, tuple(problems))
 
 
@@ -123,7 +129,7 @@ def _numbers(connection: sa.Connection, state: State, rows: Any) -> Iterator[str
         yield f"record {min(gone & set(numbers))} is both there and gone."
 
 
-def _policy(rows: Any, state: State, settings: Settings) -> Iterator[str]:
+def _policy(rows: Any, state: State, settings: Settings, progress: Progress) -> Iterator[str]:
     """The verifier on a table whose only quasi-identifier is the class."""
     try:
         # Records are kept as they came; what is published of them is rounded and truncated as declared.
@@ -139,7 +145,10 @@ def _policy(rows: Any, state: State, settings: Settings) -> Iterator[str]:
     schema = Schema({**others, CLASS: Attribute(role="quasi", kind="category")})  # type: ignore[call-arg]
     try:
         # The store holds what came in; what it says about columns holds for what leaves.
-        verify(transformed(frame, settings.schema).with_columns(classes), settings.policy, schema).require()
+        leaving = transformed(frame, settings.schema).with_columns(classes)
+        verify(leaving, settings.policy, schema, progress=progress).require()
+    except Cancelled:
+        raise
     except ShoalError as problem:
         yield str(problem)
 
@@ -158,7 +167,7 @@ def _batches(connection: sa.Connection, state: State) -> Iterator[str]:
         yield f"its changes leave {balance} records, and {there} are there."
 
 
-def _release(release: Any, settings: Settings) -> Iterator[str]:
+def _release(release: Any, settings: Settings, progress: Progress) -> Iterator[str]:
     """The stored table is the one of the manifest, and satisfies the policy it claims."""
     try:
         manifest = json.loads(release.manifest)
@@ -173,7 +182,9 @@ def _release(release: Any, settings: Settings) -> Iterator[str]:
         return
     masked = pl.read_ipc(io.BytesIO(release.masked))
     try:
-        evidence = verify(masked, settings.policy, settings.schema).require()
+        evidence = verify(masked, settings.policy, settings.schema, progress=progress).require()
+    except Cancelled:
+        raise
     except ShoalError as problem:
         yield f"release {release.number}: {problem}"
         return

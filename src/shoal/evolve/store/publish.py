@@ -30,12 +30,12 @@ from shoal.manifest import manifest_path, published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.partition import Partition
+from shoal.progress import Progress, Told
 from shoal.release import Release, file_digest, mask, write_verified
 from shoal.verifier import verify
 
 if TYPE_CHECKING:
     from shoal.evolve.releases.history import Audit, Finding
-    from shoal.progress import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,29 +75,32 @@ def publish(
     progress: Told | None,
 ) -> Published:
     """Make the next release. The store is held only while it is written down."""
-    target = None if path is None else Path(path)
+    target, told_of = None if path is None else Path(path), Progress.of(progress)
     if target is not None:
         check_writable_format(target)
-    with database.reading() as connection:
+    with told_of.stage("opening the store", 0.1), database.reading() as connection:
         state = read_state(connection)
         table = read_table(connection, state)
         memory = read_memory(connection, settings, table.frame)
         number = _last(connection) + 1
-    plan = plan_release(
-        settings.guard,
-        memory.with_lives(table),
-        memory.before,
-        settings.schema,
-        settings.policy,
-        m=settings.m,
-        objective=settings.objective,
-        seed=settings.seed,
-        progress=progress,
-        next_class=max(state.next_class, memory.next_class),
-        earlier=memory.releases[:-1],
-    )
-    release = _masked(plan, settings)
-    found, followed = _audited(memory, plan, number, settings)
+    with told_of.stage("planning the release", 0.4) as part:
+        plan = plan_release(
+            settings.guard,
+            memory.with_lives(table),
+            memory.before,
+            settings.schema,
+            settings.policy,
+            m=settings.m,
+            objective=settings.objective,
+            seed=settings.seed,
+            progress=part,
+            next_class=max(state.next_class, memory.next_class),
+            earlier=memory.releases[:-1],
+        )
+    with told_of.stage("masking", 0.2) as part:
+        release = _masked(plan, settings, part)
+    with told_of.stage("comparing with earlier releases", 0.2) as part:
+        found, followed = _audited(memory, plan, number, settings, part)
     if found.undecided and not found.exposed and not allow_exposure:
         raise VerificationError(
             f"Release {number} was refused, because it could not be decided within the budget whether comparing it with the "
@@ -125,16 +128,19 @@ def publish(
         "table_sha256": hashlib.sha256(content).hexdigest(),
     }
     secret = {**release.secret, "followed": [asdict(finding) for finding in followed]}
+    told_of.check()
     if target is None:
+        told_of.seal()
         _remember(database, settings, number, state, {**told, "secret": secret}, content, plan)
     else:
         remembered = False
         try:
             with atomic_paths(target, manifest_path(target), force=force) as (table_file, manifest_file):
-                write_verified(release.masked, table_file, target, settings.policy, settings.schema)
+                write_verified(release.masked, table_file, target, settings.policy, settings.schema, progress=told_of)
                 told["output_sha256"] = file_digest(table_file)
                 manifest_file.write_text(_text(told), encoding="utf-8")
                 # What was published must be known to the store; a file that is missing can be written again.
+                told_of.seal()
                 _remember(database, settings, number, state, {**told, "secret": secret}, content, plan)
                 remembered = True
         except (ShoalError, OSError) as problem:
@@ -193,7 +199,7 @@ def history(database: Database) -> list[dict[str, Any]]:
     return found
 
 
-def audit_all(database: Database, settings: Settings) -> Audit:
+def audit_all(database: Database, settings: Settings, progress: Progress) -> Audit:
     """All releases against each other."""
     from shoal.evolve.releases.history import audit_members
 
@@ -202,7 +208,8 @@ def audit_all(database: Database, settings: Settings) -> Audit:
         followed = read_followed(connection)
     if not memory.releases:
         raise InputError("The store has no releases yet; make one with shoal store release.")
-    return audit_members(memory.releases, settings.schema, settings.policy, followed=followed)
+    with progress.stage("comparing releases") as part:
+        return audit_members(memory.releases, settings.schema, settings.policy, followed=followed, progress=part)
 
 
 def read_table(connection: sa.Connection, state: State) -> Table:
@@ -214,7 +221,7 @@ def read_table(connection: sa.Connection, state: State) -> Table:
     return Table(persons[by_person], frame[by_person], labels[by_person])
 
 
-def _masked(plan: Plan, settings: Settings) -> Release:
+def _masked(plan: Plan, settings: Settings, progress: Progress) -> Release:
     """Mask what the guard lets through, and verify it."""
     frame = plan.shown.frame
     for name in (*settings.schema.named("quasi"), *settings.schema.named("sensitive")):
@@ -238,13 +245,15 @@ def _masked(plan: Plan, settings: Settings) -> Release:
         drop_suppressed=False,
         shuffle_seed=settings.seed if settings.order == "shuffle" else None,
     )
-    evidence = verify(masked, settings.policy, settings.schema)
+    with progress.stage("verifying", 0.5) as part:
+        evidence = verify(masked, settings.policy, settings.schema, progress=part)
     if not evidence.passed:
         try:
             evidence.require()
         except VerificationError as problem:
             raise InternalError(f"a release failed verification, nothing was released. {problem}") from None
-    measures = measure(data, partition, rules.k, states)
+    with progress.stage("measuring") as part:
+        measures = measure(data, partition, rules.k, states, progress=part)
     how = {
         "algorithm": settings.algorithm,
         "objective": settings.objective,
@@ -263,7 +272,9 @@ def _masked(plan: Plan, settings: Settings) -> Release:
     )
 
 
-def _audited(memory: Memory, plan: Plan, number: int, settings: Settings) -> tuple[Audit, list[Finding]]:
+def _audited(
+    memory: Memory, plan: Plan, number: int, settings: Settings, progress: Progress
+) -> tuple[Audit, list[Finding]]:
     """What the release would give away that the earlier ones did not, and of that the rows that can be followed."""
     from shoal.evolve.releases.history import audit_members, rows_followed
 
@@ -271,7 +282,9 @@ def _audited(memory: Memory, plan: Plan, number: int, settings: Settings) -> tup
     if memory.before is not None:
         followed = rows_followed(memory.before, plan.shown, number, settings.schema, settings.policy)
     releases = [*memory.releases, memory.remembered(plan.shown)]
-    found = audit_members(releases, settings.schema, settings.policy, newest_only=True, followed=followed)
+    found = audit_members(
+        releases, settings.schema, settings.policy, newest_only=True, followed=followed, progress=progress
+    )
     return found, followed
 
 

@@ -66,7 +66,7 @@ from shoal.microdata import Microdata
 from shoal.models import Model
 from shoal.partition import Partition
 from shoal.policy import Policy
-from shoal.progress import Told
+from shoal.progress import Progress, Told
 from shoal.refine import Effort, refined
 from shoal.schema import Attribute, Configuration, Order, Schema, read_schema
 from shoal.space import Measure
@@ -197,13 +197,17 @@ class Store:
         keys = read_keys(frame.select(key), settings)
         books = Books(settings.schema, policy).learn(table.frame)
         codes, secrets = books.codes(table.frame)
-        labels = _full_run(_encoded(books, table.frame, codes, secrets), settings, progress)
+        told = Progress.of(progress)
+        with told.stage(weight=0.85) as part:
+            labels = _full_run(_encoded(books, table.frame, codes, secrets), settings, part)
         classes = Classes(books.space(objective), codes, labels, books.bind, secrets)
         made = database.create_file()
         try:
             with database.writing() as connection:
                 tables.require_none(connection, database.name)
-                _write_new(connection, settings, table.frame, keys, books, classes)
+                with told.stage("writing the store") as part:
+                    _write_new(connection, settings, table.frame, keys, books, classes, part)
+                told.seal()
         except BaseException:
             if made:
                 database.remove_file()
@@ -243,35 +247,36 @@ class Store:
     ) -> None:
         self.close()
 
-    def insert(self, source: Any, *, batch: str | None = None) -> Applied:
+    def insert(self, source: Any, *, batch: str | None = None, progress: Told | None = None) -> Applied:
         """New records; their keys must not be in the store.
 
         - `source`: a frame or a file with the key and all columns.
         - `batch`: a name of your own for the batch, which is then never applied twice.
+        - `progress`: called with the share of the work that is done, or a `shoal.Progress`; nothing by default.
 
         Returns what it did.
         """
-        return self.apply(insert=source, batch=batch)
+        return self.apply(insert=source, batch=batch, progress=progress)
 
-    def update(self, source: Any, *, batch: str | None = None) -> Applied:
-        """New values of records that are in the store: `source` is a frame or a file with all columns, `batch` as for
-        `insert`.
+    def update(self, source: Any, *, batch: str | None = None, progress: Told | None = None) -> Applied:
+        """New values of records that are in the store: `source` is a frame or a file with all columns, `batch` and
+        `progress` as for `insert`.
 
         Returns what it did.
         """
-        return self.apply(update=source, batch=batch)
+        return self.apply(update=source, batch=batch, progress=progress)
 
-    def delete(self, keys: Any, *, batch: str | None = None) -> Applied:
-        """Remove records by their `keys`: a list, or a frame or file with the key column; `batch` as for `insert`.
-        Returns what it did.
+    def delete(self, keys: Any, *, batch: str | None = None, progress: Told | None = None) -> Applied:
+        """Remove records by their `keys`: a list, or a frame or file with the key column; `batch` and `progress` as for
+        `insert`. Returns what it did.
         """
-        return self.apply(delete=keys, batch=batch)
+        return self.apply(delete=keys, batch=batch, progress=progress)
 
-    def upsert(self, source: Any, *, batch: str | None = None) -> Applied:
-        """Records of `source` whose keys are known are updated, the others are inserted; `batch` as for `insert`.
-        Returns what it did.
+    def upsert(self, source: Any, *, batch: str | None = None, progress: Told | None = None) -> Applied:
+        """Records of `source` whose keys are known are updated, the others are inserted; `batch` and `progress` as for
+        `insert`. Returns what it did.
         """
-        return self.apply(upsert=source, batch=batch)
+        return self.apply(upsert=source, batch=batch, progress=progress)
 
     def apply(
         self,
@@ -282,17 +287,21 @@ class Store:
         upsert: Any = None,
         batch: str | None = None,
         mark: tuple[str, str] | None = None,
+        progress: Told | None = None,
     ) -> Applied:
         """Several changes as one batch: all of it or nothing.
 
         - `insert`, `update`, `delete`, `upsert`: as the methods of that name take them; at least one.
         - `batch`: a name of your own for the batch, which is then never applied twice; another batch under it is refused.
         - `mark`: a feed and how far it was read, kept with the batch (`Store.mark`).
+        - `progress`: called with the share of the work that is done, or a `shoal.Progress`; cancelled before the batch is
+          in, the store is as it was.
 
         Returns what it did.
         """
         if insert is None and update is None and delete is None and upsert is None:
             raise InputError("The batch is empty; give records to insert or update, or keys to delete.")
+        told = Progress.of(progress)
         types = self._types()
         given = {
             name: read_rows(source, self.settings, types)
@@ -310,37 +319,50 @@ class Store:
                 if located.empty and batch is None and mark_of(connection, mark) == mark:
                     applied = Applied(state.version, None, applied=False, unchanged=located.unchanged)
                 else:
-                    live = self._load(connection, state)
-                    applied = commit(connection, self.settings, live, state, located, batch, mark, content)
+                    with told.stage("opening the store", 0.1):
+                        live = self._load(connection, state)
+                    with told.stage() as part:
+                        applied = commit(connection, self.settings, live, state, located, batch, mark, part, content)
+            told.seal()
         return applied
 
-    def undo(self) -> Applied:
-        """Take back the last batch; one level, and releases that were made of it stay."""
+    def undo(self, *, progress: Told | None = None) -> Applied:
+        """Take back the last batch; one level, and releases that were made of it stay. `progress` as for `insert`.
+
+        Returns what it did.
+        """
+        told = Progress.of(progress)
         with self._changing() as (connection, state):
-            applied = take_back(connection, state)
+            applied = take_back(connection, state, told)
             self._live = None
+            told.seal()
         return applied
 
-    def forget(self, keys: Any) -> Forgotten:
+    def forget(self, keys: Any, *, progress: Told | None = None) -> Forgotten:
         """Remove people for good: their key and values are nowhere in the database afterwards, nor in its free pages.
 
         `keys` is a list, or a frame or file with the key column; of people who are in the table, or were. A row of theirs
         that is published stays one of its class, with somebody else's quasi-identifiers, until the class leaves: without it
-        the class would tell what they had. The last batch cannot be undone any more. Returns what was done.
+        the class would tell what they had. The last batch cannot be undone any more. `progress` as for `insert`. Returns what
+        was done.
         """
         from shoal.evolve.store.forget import Forgotten, left_persons, wipe
 
-        wanted = read_keys(keys, self.settings)
+        wanted, told = read_keys(keys, self.settings), Progress.of(progress)
         with self._changing() as (connection, state):
             there = records_of(connection, wanted)
             absent = [key for key in wanted if key not in there]
             persons = left_persons(connection, self.settings, absent) + [row.person for row in there.values()]
             if there:
                 located = locate(connection, self.settings, state, {}, list(there))
-                commit(connection, self.settings, self._load(connection, state), state, located, None, None)
+                with told.stage("opening the store", 0.2):
+                    live = self._load(connection, state)
+                with told.stage(weight=0.6) as part:
+                    commit(connection, self.settings, live, state, located, None, None, part)
             version = forgotten(connection, state, len(there))
             shown = wipe(connection, self.settings, read_state(connection), persons)
             self._live = None
+            told.seal()
         self._database.scrub([table.name for table in tables.metadata.sorted_tables])
         return Forgotten(version, len(wanted), len(there), shown)
 
@@ -349,15 +371,19 @@ class Store:
 
         The store is not held meanwhile; a change in it starts it over. Returns what it did.
         """
+        told = Progress.of(progress)
         for _ in range(5):
-            with self._database.reading() as connection:
+            with told.stage("opening the store", 0.1), self._database.reading() as connection:
                 state = read_state(connection)
                 live = self._load(connection, state)
                 _, _, frame = read_records(connection, state)
             data = _encoded(live.books, frame, live.classes.codes, live.classes.sensitive)
-            labels = _full_run(data, self.settings, progress)
+            with told.stage(weight=0.85) as part:
+                labels = _full_run(data, self.settings, part)
             with self._changing() as (connection, now):
-                applied = adopt(connection, live, now, labels) if now.version == state.version else None
+                applied = adopt(connection, live, now, labels, told) if now.version == state.version else None
+                if applied is not None:
+                    told.seal()
             if applied is not None:
                 return applied
         raise InputError(
@@ -416,17 +442,19 @@ class Store:
             for row in rows
         ]
 
-    def audit(self) -> Audit:
-        """What comparing all releases with each other exposes."""
+    def audit(self, *, progress: Told | None = None) -> Audit:
+        """What comparing all releases with each other exposes; `progress` as for `insert`. Returns the findings."""
         from shoal.evolve.store.publish import audit_all
 
-        return audit_all(self._database, self.settings)
+        return audit_all(self._database, self.settings, Progress.of(progress))
 
-    def check(self) -> Examination:
-        """Prove it: every record in one class, the policy in every class, every release as its manifest says."""
+    def check(self, *, progress: Told | None = None) -> Examination:
+        """Prove it: every record in one class, the policy in every class, every release as its manifest says; `progress` as
+        for `insert`. Returns the problems.
+        """
         from shoal.evolve.store.examine import examine
 
-        return examine(self._database, self.settings)
+        return examine(self._database, self.settings, Progress.of(progress))
 
     def records(self) -> pl.DataFrame:
         """The table as it is now, with its keys."""
@@ -509,14 +537,15 @@ def _encoded(books: Books, frame: pl.DataFrame, codes: Any, secrets: Any) -> Mic
     return Microdata(frame, books.schema, codes, domains, books.sensitive(secrets))
 
 
-def _full_run(data: Microdata, settings: Settings, progress: Told | None) -> Any:
+def _full_run(data: Microdata, settings: Settings, progress: Progress) -> Any:
     """Labels of the whole table, by the configured method."""
     rules = settings.policy.bind(data.sensitive, data.n)
     options = dict(settings.options)
     if settings.algorithm == "auto":
         options["refined"] = bool(settings.refine)
-    how: dict[str, Any] = {"objective": settings.objective, "seed": settings.seed, "progress": progress}
-    partition = run(settings.algorithm, data, rules, options=options, **how)
+    how: dict[str, Any] = {"objective": settings.objective, "seed": settings.seed}
+    with progress.stage("grouping records", 0.3) as part:
+        partition = run(settings.algorithm, data, rules, options=options, progress=part, **how)
     if partition.suppressed:
         raise UnsupportedError(
             f"{settings.algorithm} suppressed {partition.suppressed} records, and a store keeps all of them; choose an "
@@ -524,11 +553,18 @@ def _full_run(data: Microdata, settings: Settings, progress: Told | None) -> Any
         )
     # Levels belong to the first table; the classes go their own ways from here.
     plain = Partition(partition.labels)
-    return refined(data, rules, plain, effort=settings.refine, **how).labels
+    with progress.stage("refining") as part:
+        return refined(data, rules, plain, effort=settings.refine, progress=part, **how).labels
 
 
 def _write_new(
-    connection: sa.Connection, settings: Settings, frame: pl.DataFrame, keys: list[str], books: Books, classes: Classes
+    connection: sa.Connection,
+    settings: Settings,
+    frame: pl.DataFrame,
+    keys: list[str],
+    books: Books,
+    classes: Classes,
+    progress: Progress,
 ) -> None:
     tables.create_tables(connection)
     connection.execute(tables.meta.insert(), {"name": "settings", "value": settings.to_json()})
@@ -550,6 +586,7 @@ def _write_new(
         connection.execute(tables.values.insert(), news)
     rows = zip(range(len(keys)), keys, classes.labels.tolist(), encode_rows(frame), strict=True)
     for part in tables.chunks(list(rows)):
+        progress.check()
         connection.execute(
             tables.records.insert(),
             [record_row(n, n, key, c, text, 1) for n, key, c, text in part],

@@ -21,6 +21,7 @@ from shoal.evolve.store.commit import Applied
 from shoal.evolve.store.store import Store
 from shoal.io import sql
 from shoal.io.frames import apply_missing, normalise
+from shoal.progress import Told
 
 VERSION_COLUMNS = ("updated_at", "modified_at", "changed_at", "last_modified", "row_version", "version")
 
@@ -51,6 +52,7 @@ def sync(
     column: str | None = None,
     deleted: str | None = None,
     overlap: float = 0.0,
+    progress: Told | None = None,
 ) -> Synced:
     """Bring a store up to a table of another database.
 
@@ -83,7 +85,7 @@ def sync(
         return Synced(frame.height, None, mark)
     if moved_on is None:
         raise InputError(f"Column '{version}' of table '{table}' has no values; name another with --column.")
-    applied = store.apply(**parts, mark=(feed, moved_on))
+    applied = store.apply(**parts, mark=(feed, moved_on), progress=progress)
     return Synced(frame.height, applied, moved_on)
 
 
