@@ -70,7 +70,7 @@ KNOWN = {
     "measures/utility.py: sklearn.base": "no arithmetic",
     "measures/utility.py: sklearn.ensemble": "trees count and compare, without BLAS; one code for all processors of a kind",
     "measures/utility.py: sklearn.model_selection": "whole numbers, and shares of them",
-    "report/original.py: cover @ sizes": SPARSE,
+    "report/original.py: cover @ found.sizes": SPARSE,
     "report/original.py: sklearn.tree": "a tree counts and compares, without BLAS; one code for all processors of a kind",
     "models/p_alpha_sensitive.py: used @ self.rank": WHOLE,
     "models/p_alpha_sensitive.py: weighed @ self.rank": WHOLE,

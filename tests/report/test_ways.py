@@ -92,3 +92,31 @@ def test_where_persons_are_not_told_the_public_counts_rows() -> None:
     release = shoal.anonymize(visits(40, 90), {"k": 3}, schema=SCHEMA, **QUICK)
     smallest = int(release.masked.group_by("age", "zip", "sex").len()["len"].min())  # type: ignore[arg-type]
     assert f"records look the same, at least {smallest}" in words(page(findings_of(release, "public")))
+
+
+def test_persons_with_several_values_are_counted_once_by_attacks() -> None:
+    """Who has three of the values that a class makes probable is one person, and no guess is more than certain."""
+    from tests.visits import SCHEMA, visits
+
+    schema = {**SCHEMA, "pid": {"role": "person", "publish": "token"}}
+    release = shoal.anonymize(visits(60, 240), {"k": 3}, schema=schema, **QUICK)
+    found = findings_of(release, "owner", bounds=False)
+    table = found.published.table
+    for exposure in found.published.attacks:
+        assert 0 <= exposure.exposed <= exposure.total == 60
+        assert exposure.attack == "skewness" or exposure.worst <= 1
+    masked, of = release.masked, [one for one in found.published.attacks if one.attack == "skewness"]
+    for exposure in of:
+        name = str(exposure.attribute)
+        pairs = masked.select("pid", "age", "zip", "sex", name).drop_nulls(name).unique()
+        sizes = masked.select("pid", "age", "zip", "sex", name).drop_nulls(name)
+        inside = sizes.group_by("age", "zip", "sex").agg(knowing=pl.col("pid").n_unique())
+        whole, all_knowing = pairs.group_by(name).agg(everywhere=pl.col("pid").n_unique()), sizes["pid"].n_unique()
+        cells = pairs.group_by("age", "zip", "sex", name).agg(here=pl.col("pid").n_unique(), who=pl.col("pid"))
+        cells = cells.join(inside, on=["age", "zip", "sex"], nulls_equal=True).join(whole, on=name)
+        hit = cells.filter(pl.col("here") / pl.col("knowing") > 2 * pl.col("everywhere") / all_knowing * (1 + 1e-9))
+        assert exposure.exposed == hit.explode("who")["who"].n_unique()
+    assert table.n == 60
+    intruders = found.intruders
+    assert intruders and all(one.persons == 60 and one.fewest >= 3 for one in intruders)
+    assert not isinstance(found.queries, str) and found.queries is not None

@@ -117,6 +117,13 @@ class Histogram:
     count: Ints
     starts: Ints
     known: Ints
+    whose: Ints
+    """Whose each value is, where somebody may have several: a person, and in `cell` which of the cells."""
+    cell: Ints
+
+    def having(self, cells: NDArray[np.bool_]) -> int:
+        """How many have a value in one of these cells; who has several of them counts once."""
+        return len(np.unique(self.whose[cells[self.cell]]))
 
     @property
     def distinct(self) -> Ints:
@@ -274,7 +281,8 @@ def posteriors(histogram: Histogram, strength: int) -> Floats:
     first, ruled = rank == 0, (rank >= 1) & (rank <= strength)
     top = np.bincount(histogram.owner[first], histogram.count[first], classes)
     out = np.bincount(histogram.owner[ruled], histogram.count[ruled], classes)
-    return np.where(histogram.known > 0, top / np.maximum(1, histogram.known - out), 0.0)
+    # Persons may have several values; whoever has one that is ruled out may be counted for another, and it is at most certain.
+    return np.where(histogram.known > 0, np.minimum(1.0, top / np.maximum(1, histogram.known - out)), 0.0)
 
 
 def similarity(
@@ -355,7 +363,7 @@ def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN
     prior = whole[histogram.code]
     gains = share / prior - 1
     hit = gains > gain + TOLERANCE
-    exposed, name = int(histogram.count[hit].sum()), histogram.column.name
+    exposed, name = histogram.having(hit), histogram.column.name
     worst = int(gains.argmax()) if len(gains) else -1
     if worst < 0:
         return Exposure("skewness", name, 0, table.n, (), len(table.sizes), 0.0, f"'{name}' has no known value.")
@@ -472,11 +480,15 @@ def _histogram(column: Sensitive, owner: Ints, home: Ints, classes: int) -> Hist
     width = max(1, len(column.labels))
     known = column.codes >= 0
     pairs = np.unique(owner[known].astype(np.int64) * width + column.codes[known])
-    cells, counts = np.unique(home[pairs // width] * width + pairs % width, return_counts=True)
+    cells, of_pair, counts = np.unique(
+        home[pairs // width] * width + pairs % width, return_inverse=True, return_counts=True
+    )
     knowing = np.bincount(home[np.unique(pairs // width)], minlength=classes).astype(np.int64)
     at, code = cells // width, cells % width
     order = np.lexsort((code, -counts, at))
     at, code, count = at[order], code[order], counts[order].astype(np.int64)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
     return Histogram(
         column=column,
         owner=at,
@@ -484,6 +496,8 @@ def _histogram(column: Sensitive, owner: Ints, home: Ints, classes: int) -> Hist
         count=count,
         starts=np.searchsorted(at, np.arange(classes + 1)),
         known=knowing,
+        whose=pairs // width,
+        cell=place[of_pair.ravel()],
     )
 
 

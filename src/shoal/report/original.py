@@ -86,7 +86,7 @@ class Original:
     def intruders(self, published: Published) -> list[Intruder] | str:
         """A list of voters, a neighbour, and whoever knows everything that others may know; or why that is not known."""
         try:
-            found = read_published(self.data, published.masked)
+            found = read_published(self.data, published.by_persons)
         except Cancelled:
             raise
         except ShoalError as problem:
@@ -120,10 +120,8 @@ class Original:
         slots = [slice(int(found.space.slots[a]), int(found.space.slots[a + 1])) for a in at]
         classes = np.concatenate([found.states[:, slot] for slot in slots], axis=1)
         persons = np.concatenate([_points(found.space.domains[a], found.codes[::step, a]) for a in at], axis=1)
-        home = found.labels if published.owners is None else found.labels[published.owners.first]
-        sizes = np.bincount(home[home >= 0], minlength=len(classes)).astype(np.int64)
         cover = relate(space, persons, classes)
-        return np.asarray(cover @ sizes, dtype=np.int64) + int(np.count_nonzero(home < 0))
+        return np.asarray(cover @ found.sizes, dtype=np.int64) + int(np.count_nonzero(found.labels < 0))
 
     def _fitting(self, knows: Sequence[str]) -> NDArray[np.int64]:
         """How many records of the original fit what is known of each person; what is missing there rules nobody out."""
@@ -187,7 +185,9 @@ class Original:
         if number < 50:
             return "the table is too large to ask it in the time a report has; shoal measure does"
         try:
-            return query_error(self.data, published.masked, queries=number, seed=int(self.settings.get("seed") or 0))
+            return query_error(
+                self.data, published.by_persons, queries=number, seed=int(self.settings.get("seed") or 0)
+            )
         except Cancelled:
             raise
         except ShoalError as problem:

@@ -83,6 +83,11 @@ class Published:
         person = self.schema.person
         return number_persons(self._seen[person]) if person in self._seen.columns else None
 
+    @cached_property
+    def by_persons(self) -> pl.DataFrame:
+        """One row a person, where it is known whose each is: all rows of a person publish the same."""
+        return self.masked if self.owners is None else self.masked[self.owners.first]
+
     @property
     def by_person(self) -> bool:
         """Whether what is counted are persons."""

@@ -226,7 +226,7 @@ def _utility(found: Findings) -> list[Html]:
     told: list[Html] = []
     queries, tree = found.queries, found.classifier
     if isinstance(queries, str):
-        told.append(element("p", f"How far counts are off is not known: {queries}."))
+        told.append(element("p", f"How far counts are off is not known: {queries.rstrip('.')}."))
     elif queries is not None:
         told.append(
             element(
