@@ -143,10 +143,8 @@ def _dropped(found: Findings) -> str:
         told.append(f"{data.dropped:,} were left out before, for missing values.")
     if found.original.settings.get("suppressed") == "drop" and lost:
         told.append(f"{lost:,} were left out because they stood out.")
-    return (
-        " ".join([*told, shown_starred]).strip()
-        or f"No {'row' if found.published.evidence.persons is not None else 'record'} was left out."
-    )
+    what = "record" if found.published.evidence.persons is None else "row"
+    return " ".join([*told, shown_starred]).strip() or f"No {what} was left out."
 
 
 def _promised(found: Findings) -> Html:
