@@ -2,9 +2,9 @@
 
     python -m benchmarks.releases
 
-Every week patients are admitted and discharged and some entries are corrected; a release follows. The same weeks are
-published under every guard. Waiting rows and counterfeits are means a release, the loss is ncp a record and
-quasi-identifier. Times are seconds of processor time.
+Every week patients are admitted and discharged, some of those who were discharged are admitted again, and some entries are
+corrected; a release follows. The same weeks are published under every guard. Waiting rows and counterfeits are means a
+release, the loss is ncp a record and quasi-identifier. Times are seconds of processor time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -50,6 +51,8 @@ class Weeks:
     discharged: int = 36
     moved: int = 4
     corrected: int = 4
+    readmitted: int = 0
+    """Of those admitted, patients who were discharged before."""
 
 
 def year(size: Weeks, seed: int = 0, policy: Policy = POLICY) -> list[Table]:
@@ -59,10 +62,11 @@ def year(size: Weeks, seed: int = 0, policy: Policy = POLICY) -> list[Table]:
     total = size.start + later * size.admitted
     frame = hospital(total, seed=seed).sort("admitted").select(list(SCHEMA))
     versions, changes = [frame], []
-    present = np.arange(size.start)
+    present, away = np.arange(size.start), np.zeros(0, dtype=np.int64)
+    next_new = size.start
     current = np.arange(total)
     rows = total
-    for week in range(later):
+    for _ in range(later):
         gone = random.choice(present, size.discharged, replace=False)
         present = np.setdiff1d(present, gone)
         edited = random.choice(present, size.moved + size.corrected, replace=False)
@@ -77,7 +81,10 @@ def year(size: Weeks, seed: int = 0, policy: Policy = POLICY) -> list[Table]:
         current = current.copy()
         current[edited] = np.arange(rows, rows + len(edited))
         rows += len(edited)
-        new = np.arange(size.start + week * size.admitted, size.start + (week + 1) * size.admitted)
+        again = random.choice(away, min(size.readmitted, len(away)), replace=False)
+        new = np.concatenate([again, np.arange(next_new, next_new + size.admitted - len(again))])
+        next_new += size.admitted - len(again)
+        away = np.union1d(np.setdiff1d(away, again), gone)
         present = np.union1d(present, new)
         changes.append((gone, edited, new, current))
     whole = pl.concat(versions)
@@ -88,13 +95,20 @@ def year(size: Weeks, seed: int = 0, policy: Policy = POLICY) -> list[Table]:
     labels = run("mondrian", first, first.rules(policy)).labels
     classes = Classes(data.space("ncp"), first.codes, labels, binding, secrets[: size.start])
     tables = [Table(classes.records, whole[classes.records], classes.labels)]
+    # Who is back is another record to I3M, and the same person to the releases.
+    person, record = np.arange(size.start), {one: one for one in range(size.start)}
     for gone, edited, new, now in changes:
+        coming = np.arange(len(person), len(person) + len(new))
         classes.apply(
-            delete=gone.tolist(),
-            update=Batch(data.codes[now[edited]], secrets[now[edited]], edited.tolist()),
-            insert=Batch(data.codes[new], secrets[new], new.tolist()),
+            delete=sorted(record.pop(one) for one in gone.tolist()),
+            update=Batch(data.codes[now[edited]], secrets[now[edited]], [record[one] for one in edited.tolist()]),
+            insert=Batch(data.codes[now[new]], secrets[now[new]], coming.tolist()),
         )
-        tables.append(Table(classes.records, whole[now[classes.records]], classes.labels))
+        person = np.concatenate([person, new])
+        record |= dict(zip(new.tolist(), coming.tolist(), strict=True))
+        order = np.argsort(person[classes.records])
+        here = person[classes.records][order]
+        tables.append(Table(here, whole[now[here]], classes.labels[order]))
     return tables
 
 
@@ -102,7 +116,9 @@ def publish(tables: list[Table], guard: Guard, schema: Schema, policy: Policy = 
     """A release a week."""
     plans: list[Plan] = []
     for table in tables:
-        plans.append(plan_release(guard, table, plans[-1].shown if plans else None, schema, policy))
+        earlier = [plan.shown for plan in plans]
+        before = earlier.pop() if earlier else None
+        plans.append(plan_release(guard, table, before, schema, policy, earlier=earlier))
     return plans
 
 
@@ -123,20 +139,27 @@ def compare(size: Weeks, seed: int = 0) -> list[tuple[Cost, Audit, float, float]
 
 
 def main() -> None:
-    """Print the table and write all figures."""
-    size, lines = Weeks(), []
+    """Print the tables and write all figures."""
+    lines = [*_year(Weeks()), *_year(Weeks(readmitted=4))]
+    OUT.mkdir(exist_ok=True)
+    (OUT / "releases.json").write_text(json.dumps(lines, indent=1), encoding="utf-8")
+
+
+def _year(size: Weeks) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
     print(
         f"{size.weeks} weekly releases of about {size.start:,} records, {POLICY}; a week: {size.admitted} admitted, "
-        f"{size.discharged} discharged, {size.moved} moved, {size.corrected} diagnoses corrected"
+        f"{size.discharged} discharged, {size.moved} moved, {size.corrected} diagnoses corrected, {size.readmitted} of those "
+        "admitted were patients before"
     )
     for cost, found, made, audited in compare(size):
-        told = {**cost.to_dict(), "findings": len(found.found), "seconds": made, "audit_seconds": audited}
+        told = {**cost.to_dict(), "findings": len(found.found), "undecided": found.undecided}
+        told |= {"seconds": made, "audit_seconds": audited}
         if not lines:
             print(" | ".join(f"{name.replace('_waiting', ' wait'):>15}" for name in told))
         print(" | ".join(f"{v:>15.3f}" if isinstance(v, float) else f"{v:>15}" for v in told.values()), flush=True)
-        lines.append({**told, "facts": found.facts})
-    OUT.mkdir(exist_ok=True)
-    (OUT / "releases.json").write_text(json.dumps(lines, indent=1), encoding="utf-8")
+        lines.append({**told, "readmitted": size.readmitted, "facts": found.facts})
+    return lines
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ store = typer.Typer(
 )
 
 URL = typer.Option(..., "--store", "-s", help="Where it is: sqlite:///registry.db or postgresql://user@host/database.")
+DRY = typer.Option(False, "--dry-run", help="Say what it would do, and do nothing.")
 BATCH = typer.Option(
     None, "--batch", "-b", help="A name for this batch; a batch that was applied is not applied again."
 )
@@ -100,7 +101,12 @@ def create(
 
 @store.command("insert")
 def insert(
-    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+    file: Path = FILE,
+    url: str = URL,
+    batch: str | None = BATCH,
+    dry_run: bool = DRY,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """New records: each joins the class where it costs least, and classes that grow to twice their size are split.
 
@@ -108,27 +114,37 @@ def insert(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
-        done = _open(url).insert(file, batch=batch, progress=progress)
-    _tell(done, speaker)
+        done = _open(url).apply(insert=file, batch=batch, dry_run=dry_run, progress=progress)
+    _tell(done, speaker, dry_run=dry_run)
 
 
 @store.command("update")
 def update(
-    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+    file: Path = FILE,
+    url: str = URL,
+    batch: str | None = BATCH,
+    dry_run: bool = DRY,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
-    """New values of records that are in the store; rows that did not change are left alone.
+    """New values of records that are in the store; columns and rows that do not change may be left out.
 
     Example: shoal store update --store sqlite:///registry.db corrected.csv
     """
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
-        done = _open(url).update(file, batch=batch, progress=progress)
-    _tell(done, speaker)
+        done = _open(url).apply(update=file, batch=batch, dry_run=dry_run, progress=progress)
+    _tell(done, speaker, dry_run=dry_run)
 
 
 @store.command("delete")
 def delete(
-    file: Path = FILE, url: str = URL, batch: str | None = BATCH, as_json: bool = JSON, quiet: bool = QUIET
+    file: Path = FILE,
+    url: str = URL,
+    batch: str | None = BATCH,
+    dry_run: bool = DRY,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Remove the records whose keys are in a file; classes that become too small are repaired or dispersed.
 
@@ -136,8 +152,8 @@ def delete(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
-        done = _open(url).delete(file, batch=batch, progress=progress)
-    _tell(done, speaker)
+        done = _open(url).apply(delete=file, batch=batch, dry_run=dry_run, progress=progress)
+    _tell(done, speaker, dry_run=dry_run)
 
 
 @store.command("forget")
@@ -182,6 +198,7 @@ def release(
     again: int | None = typer.Option(
         None, "--again", help="Write the release of this number again, and make no new one."
     ),
+    dry_run: bool = DRY,
     force: bool = FORCE,
     as_json: bool = JSON,
     quiet: bool = QUIET,
@@ -210,14 +227,20 @@ def release(
         return
     chosen: Any = guard
     with speaker.progress("releasing") as progress:
-        made = opened.release(output, guard=chosen, m=m, allow_exposure=allow_exposure, force=force, progress=progress)
+        made = opened.release(
+            output, guard=chosen, m=m, allow_exposure=allow_exposure, force=force, dry_run=dry_run, progress=progress
+        )
     report(made.release, speaker)
     waiting = ", ".join(f"{count:,} {name}" for name, count in made.waiting.items() if count) or "none"
     speaker.say(f"Release {made.number} of version {made.version}; rows that wait: {waiting}.")
     if made.counterfeits:
         speaker.say(f"{made.counterfeits:,} rows are counterfeits, which nobody is behind; the manifest says where.")
     speaker.say("The audit against all earlier releases found " + ("EXPOSURE." if made.audit.exposed else "nothing."))
-    if output is not None:
+    if dry_run:
+        for sentence in made.audit.findings[:10]:
+            speaker.say(sentence)
+        speaker.say("Nothing was published: this was a dry run.")
+    elif output is not None:
         speaker.say(f"Written: {output} and {manifest_path(output)}")
     speaker.result(made.to_dict())
 
@@ -370,8 +393,11 @@ def sync(
         None, "--column", help="The column that grows with every change; updated_at, version and such are found."
     ),
     deleted: str | None = typer.Option(None, "--deleted", help="A column that says that a row is deleted."),
-    overlap: float = typer.Option(
-        0.0, "--overlap", min=0, help="Read so many seconds or versions before the mark again."
+    overlap: float | None = typer.Option(
+        None,
+        "--overlap",
+        min=0,
+        help="Read so many seconds or versions before the mark again; PostgreSQL tables need none.",
     ),
     as_json: bool = JSON,
     quiet: bool = QUIET,
@@ -409,8 +435,8 @@ def _open(url: str) -> Store:
     return Store.open(url)
 
 
-def _tell(applied: Applied, speaker: Speaker, more: dict[str, Any] | None = None) -> None:
-    """What a batch did."""
+def _tell(applied: Applied, speaker: Speaker, more: dict[str, Any] | None = None, *, dry_run: bool = False) -> None:
+    """What a batch did, or would do."""
     if not applied.applied:
         speaker.say(
             f"Nothing to do: this batch was applied as version {applied.version}."
@@ -426,6 +452,8 @@ def _tell(applied: Applied, speaker: Speaker, more: dict[str, Any] | None = None
         )
         if applied.advice:
             speaker.say(f"{applied.advice} Anonymize anew with: shoal store renew")
+    if dry_run:
+        speaker.say("Nothing was changed: this was a dry run.")
     speaker.result({**(more or {}), **applied.to_dict()})
 
 

@@ -39,6 +39,14 @@ _BOMS = (
 )
 
 
+class NoRecordsError(InputError):
+    """A file with a header and no records; a delta may be one."""
+
+    def __init__(self, message: str, columns: Sequence[str]) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
+
+
 def parse_delimited(
     data: bytes,
     label: str,
@@ -56,7 +64,7 @@ def parse_delimited(
     if frame is None:
         frame = _parse_carefully(data, delimiter, names, skip, label, named=header is not None)
     if frame.is_empty():
-        raise InputError(f"{label} has a header and no records: nothing is there to be read.")
+        raise NoRecordsError(f"{label} has a header and no records: nothing is there to be read.", frame.columns)
 
     def place(row: int) -> str:
         return f"line {_line_of(data, delimiter, skip, row)} of {label}"

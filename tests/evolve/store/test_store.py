@@ -178,8 +178,6 @@ MISTAKES: list[tuple[str, Callable[[shoal.Store], Any], str]] = [
         lambda s: s.insert(people(60, 2).with_columns(illness=pl.Series(["flu", "gout"]))),
         "'illness', record 2 .*does not know 'gout'",
     ),
-    ("an empty frame", lambda s: s.insert(people(60, 0)), "empty"),
-    ("no keys", lambda s: s.delete([]), "empty"),
     ("nothing at all", lambda s: s.apply(), "empty"),
     ("too few left", lambda s: s.delete(list(range(58))), "needs 3 records and there would be 2"),
     ("a file that is not there", lambda s: s.insert("nowhere.csv"), "nowhere.csv"),

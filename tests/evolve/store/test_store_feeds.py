@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import sqlalchemy as sa
@@ -193,6 +194,74 @@ def test_a_late_change_is_found_with_an_overlap(store: shoal.Store, tmp_path: Pa
     assert missed.applied is not None and not missed.applied.inserted
     found = sync(store, source, "patients", overlap=2)
     assert found.applied is not None and (found.applied.inserted, found.mark) == (1, "9")
+
+
+def test_transactions_that_commit_late_are_not_lost(store: shoal.Store, server: str) -> None:
+    """Two hundred transactions take their number early and commit in any order, with looks in between and some rolled back."""
+    random = np.random.default_rng(5)
+    with place(server) as url:
+        write_sql(people(0, 1).with_columns(version=pl.lit(0)), url, "patients")
+        engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), poolclass=sa.pool.NullPool)
+        table = people(1000, 200).to_dicts()
+        under_way: list[tuple[sa.Connection, int]] = []
+        kept, late, highest, seen = {"0"}, 0, 0, 0
+        for version, line in enumerate(table, start=1):
+            connection = engine.connect()
+            names = ", ".join(line)
+            values = ", ".join(f":{name}" for name in line)
+            statement = f"INSERT INTO patients ({names}, version) VALUES ({values}, {version})"
+            connection.execute(sa.text(statement), line)
+            under_way.append((connection, version))
+            while len(under_way) > (8 if version < 200 else 0):
+                done, number = under_way.pop(int(random.integers(len(under_way))))
+                if random.random() < 0.1:
+                    done.rollback()
+                else:
+                    done.commit()
+                    kept.add(str(table[number - 1]["id"]))
+                    late += number < seen
+                    highest = max(highest, number)
+                done.close()
+            if random.random() < 0.3:
+                sync(store, url, "patients")
+                seen = highest
+        sync(store, url, "patients")
+        engine.dispose()
+    assert late > 20  # so many would have been missed by who only looks for larger numbers
+    there = store.records()["id"].to_list()
+    assert kept - {"0"} == {key for key in there if int(key) >= 1000}
+    store.check().require()
+
+
+def test_empty_and_partial_deltas(store: shoal.Store, inbox: Path) -> None:
+    version = store.check().version
+    for parts in ({"insert": people(60, 0)}, {"update": people(0, 0)}, {"delete": []}, {"upsert": people(60, 0)}):
+        assert not store.apply(**parts).applied  # type: ignore[arg-type]
+    (inbox / "insert.csv").write_text(",".join(people(0, 1).columns) + "\n")
+    assert [one.problem for one in watch(store, inbox, once=True, interval=0)] == [None]
+    before = store.records().filter(pl.col("id") == "7")
+    assert store.update(pl.DataFrame({"id": [7], "age": [44]})).updated == 1
+    after = store.records().filter(pl.col("id") == "7")
+    assert after["age"].to_list() == [44] and after.drop("age").equals(before.drop("age"))
+    assert store.update(pl.DataFrame({"id": [7], "age": [44]})).unchanged == 1
+    with pytest.raises(InputError, match="no column 'age', which the store needs"):
+        store.upsert(pl.DataFrame({"id": [7], "job": ["cook"]}))
+    with pytest.raises(InputError, match="no column besides the key"):
+        store.update(pl.DataFrame({"id": [7]}))
+    assert store.check().require().version > version
+
+
+def test_a_dry_run_changes_nothing(store: shoal.Store, tmp_path: Path) -> None:
+    store.release()
+    before, found = store.records(), store.check().require()
+    would = store.apply(insert=people(60, 5), delete=[1], dry_run=True)
+    assert (would.inserted, would.deleted, would.records) == (5, 1, 64)
+    assert store.records().equals(before) and store.check().require() == found
+    done = store.apply(insert=people(60, 5), delete=[1])
+    assert done == would
+    shown = store.release(tmp_path / "x.csv", dry_run=True)
+    assert shown.audit.exposed and shown.masked.height == 64 and shown.release.measures.ncp > 0
+    assert not (tmp_path / "x.csv").exists() and len(store.history()) == 1
 
 
 def test_a_store_that_is_busy_gets_its_file_later(inbox: Path, tmp_path: Path) -> None:

@@ -28,25 +28,36 @@ class KeyedRows:
         return KeyedRows([self.keys[row] for row in rows], self.frame[rows])
 
 
-def read_rows(source: Any, settings: Settings, types: Mapping[str, str]) -> KeyedRows:
-    """The records of a frame or a file, in the types of the store."""
+def read_rows(source: Any, settings: Settings, types: Mapping[str, str], *, partial: bool = False) -> KeyedRows:
+    """The records of a frame or a file, in the types of the store; none are no mistake.
+
+    With `partial` columns that do not change may be missing.
+    """
     table = _table(source, settings)
-    columns = settings.columns
+    columns = [name for name in settings.columns if not partial or name in table.columns]
     for name in [settings.key, *columns]:
         if name not in table.columns:
             raise InputError(
                 f"The batch has no column '{name}', which the store needs; {did_you_mean(name, table.columns)}"
             )
+    if not columns:
+        raise InputError("The batch has no column besides the key; give those that change.")
     known = {settings.key, *columns, *settings.ignored}
     for name in table.columns:
         if name not in known:
             raise InputError(
-                f"The store has no column '{name}'; leave it out of the batch, or {did_you_mean(name, columns)}"
+                f"The store has no column '{name}'; leave it out of the batch, or {did_you_mean(name, settings.columns)}"
             )
     frame = table.select(fitted(table[name], types[name]) for name in columns)
     if settings.missing == "error":
         _require_complete(frame, settings)
     return KeyedRows(read_keys(table, settings), frame)
+
+
+def completed(rows: KeyedRows, stored: pl.DataFrame) -> KeyedRows:
+    """Rows that lack columns, with these of the stored records, which are in the same order."""
+    lacking = [name for name in stored.columns if name not in rows.frame.columns]
+    return KeyedRows(rows.keys, pl.DataFrame([*rows.frame, *stored.select(lacking)]).select(stored.columns))
 
 
 def read_keys(source: Any, settings: Settings) -> list[str]:
@@ -55,8 +66,6 @@ def read_keys(source: Any, settings: Settings) -> list[str]:
         source = Path(source)
     if isinstance(source, Iterable) and not hasattr(source, "columns") and not isinstance(source, pl.LazyFrame):
         given = list(source)
-        if not given:
-            raise InputError("The batch is empty; give at least one key.")
         source = pl.DataFrame(
             {settings.key: pl.Series([None if k is None else str(k) for k in given], dtype=pl.String)}
         )
@@ -137,18 +146,19 @@ def _read_text(column: pl.Series, kind: str) -> pl.Series:
 
 def _table(source: Any, settings: Settings) -> pl.DataFrame:
     if isinstance(source, str | Path):
+        from shoal.io.delimited import NoRecordsError
         from shoal.io.files import read_table
 
-        return read_table(source, missing=settings.missing_texts)
-    table, _ = to_polars(source)
-    if table.height == 0:
-        raise InputError("The batch is empty; give at least one record.")
-    return table
+        try:
+            return read_table(source, missing=settings.missing_texts)
+        except NoRecordsError as nothing:
+            return pl.DataFrame(schema=dict.fromkeys(nothing.columns, pl.String))
+    return to_polars(source)[0]
 
 
 def _require_complete(frame: pl.DataFrame, settings: Settings) -> None:
     for name in settings.schema.named("quasi") + settings.schema.named("sensitive"):
-        if frame[name].null_count():
+        if name in frame.columns and frame[name].null_count():
             row = int(frame[name].is_null().arg_max() or 0)
             raise InputError(
                 f"Column '{name}', record {row + 1} of the batch: the value is missing, and this store was made with "

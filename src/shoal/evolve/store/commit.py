@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from shoal.errors import InputError
 from shoal.evolve.i3m.classes import Batch, Classes, Numbers
 from shoal.evolve.store import tables
-from shoal.evolve.store.batch_input import KeyedRows, widened
+from shoal.evolve.store.batch_input import KeyedRows, completed, widened
 from shoal.evolve.store.live import Live, State
 from shoal.evolve.store.seals import batch_seal, last_seal, place_seal, record_seal
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
@@ -120,6 +120,10 @@ def locate(
                     f"Column '{settings.key}', record {row + 1} of the batch: key '{key}' is not in the store; insert it, or "
                     "leave it out."
                 )
+    given = {**given}
+    if "update" in given:
+        stored = decode_rows([found[key].content for key in given["update"].keys], state.types)
+        given["update"] = completed(given["update"], stored)
     coming = [given[name] for name in ("insert", "upsert") if name in given]
     changing = [given[name] for name in ("update", "upsert") if name in given]
     new = [rows.take([i for i, key in enumerate(rows.keys) if key not in found]) for rows in coming]

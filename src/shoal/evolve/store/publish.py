@@ -72,9 +72,10 @@ def publish(
     *,
     allow_exposure: bool,
     force: bool,
+    dry_run: bool,
     progress: Told | None,
 ) -> Published:
-    """Make the next release. The store is held only while it is written down."""
+    """Make the next release. The store is held only while it is written down; with `dry_run` nothing is."""
     target, told_of = None if path is None else Path(path), Progress.of(progress)
     if target is not None:
         check_writable_format(target)
@@ -129,7 +130,9 @@ def publish(
     }
     secret = {**release.secret, "followed": [asdict(finding) for finding in followed]}
     told_of.check()
-    if target is None:
+    if dry_run:
+        target = None
+    elif target is None:
         told_of.seal()
         _remember(database, settings, number, state, {**told, "secret": secret}, content, plan)
     else:

@@ -34,7 +34,7 @@ from shoal.errors import ConfigError, InputError, UnsupportedError, did_you_mean
 from shoal.evolve.i3m.classes import Classes
 from shoal.evolve.releases.guards import Guard
 from shoal.evolve.store import tables
-from shoal.evolve.store.batch_input import read_keys, read_rows
+from shoal.evolve.store.batch_input import KeyedRows, read_keys, read_rows
 from shoal.evolve.store.codebook import Books, settled
 from shoal.evolve.store.commit import (
     Applied,
@@ -76,6 +76,14 @@ if TYPE_CHECKING:
     from shoal.evolve.store.examine import Examination
     from shoal.evolve.store.forget import Forgotten
     from shoal.evolve.store.publish import Published
+
+
+class _RehearsedError(Exception):
+    """Ends a dry run, so that the transaction is taken back."""
+
+    def __init__(self, applied: Applied) -> None:
+        super().__init__()
+        self.applied = applied
 
 
 class Store:
@@ -259,8 +267,8 @@ class Store:
         return self.apply(insert=source, batch=batch, progress=progress)
 
     def update(self, source: Any, *, batch: str | None = None, progress: Told | None = None) -> Applied:
-        """New values of records that are in the store: `source` is a frame or a file with all columns, `batch` and
-        `progress` as for `insert`.
+        """New values of records that are in the store: `source` is a frame or a file with the key and the columns that
+        change, `batch` and `progress` as for `insert`.
 
         Returns what it did.
         """
@@ -288,6 +296,7 @@ class Store:
         batch: str | None = None,
         mark: tuple[str, str] | None = None,
         progress: Told | None = None,
+        dry_run: bool = False,
     ) -> Applied:
         """Several changes as one batch: all of it or nothing.
 
@@ -296,35 +305,51 @@ class Store:
         - `mark`: a feed and how far it was read, kept with the batch (`Store.mark`).
         - `progress`: called with the share of the work that is done, or a `shoal.Progress`; cancelled before the batch is
           in, the store is as it was.
+        - `dry_run`: whether to find out what it would do, and do nothing; False by default.
 
-        Returns what it did.
+        Returns what it did, or would do.
         """
         if insert is None and update is None and delete is None and upsert is None:
             raise InputError("The batch is empty; give records to insert or update, or keys to delete.")
         told = Progress.of(progress)
         types = self._types()
         given = {
-            name: read_rows(source, self.settings, types)
+            name: read_rows(source, self.settings, types, partial=name == "update")
             for name, source in (("insert", insert), ("update", update), ("upsert", upsert))
             if source is not None
         }
         leaving = [] if delete is None else read_keys(delete, self.settings)
-        with self._changing() as (connection, state):
-            content = None if batch is None else batch_content(connection, given, leaving)
-            done = None if batch is None or content is None else version_of(connection, batch, content)
-            if done is not None:
-                applied = Applied(done, batch, applied=False)
-            else:
-                located = locate(connection, self.settings, state, given, leaving)
-                if located.empty and batch is None and mark_of(connection, mark) == mark:
-                    applied = Applied(state.version, None, applied=False, unchanged=located.unchanged)
-                else:
-                    with told.stage("opening the store", 0.1):
-                        live = self._load(connection, state)
-                    with told.stage() as part:
-                        applied = commit(connection, self.settings, live, state, located, batch, mark, part, content)
-            told.seal()
+        try:
+            with self._changing() as (connection, state):
+                applied = self._applied(connection, state, given, leaving, batch, mark, told)
+                if dry_run:
+                    raise _RehearsedError(applied)
+                told.seal()
+        except _RehearsedError as only:
+            return only.applied
         return applied
+
+    def _applied(
+        self,
+        connection: sa.Connection,
+        state: State,
+        given: Mapping[str, KeyedRows],
+        leaving: list[str],
+        batch: str | None,
+        mark: tuple[str, str] | None,
+        told: Progress,
+    ) -> Applied:
+        content = None if batch is None else batch_content(connection, given, leaving)
+        done = None if batch is None or content is None else version_of(connection, batch, content)
+        if done is not None:
+            return Applied(done, batch, applied=False)
+        located = locate(connection, self.settings, state, given, leaving)
+        if located.empty and batch is None and mark_of(connection, mark) == mark:
+            return Applied(state.version, None, applied=False, unchanged=located.unchanged)
+        with told.stage("opening the store", 0.1):
+            live = self._load(connection, state)
+        with told.stage() as part:
+            return commit(connection, self.settings, live, state, located, batch, mark, part, content)
 
     def undo(self, *, progress: Told | None = None) -> Applied:
         """Take back the last batch; one level, and releases that were made of it stay. `progress` as for `insert`.
@@ -349,6 +374,8 @@ class Store:
         from shoal.evolve.store.forget import Forgotten, left_persons, wipe
 
         wanted, told = read_keys(keys, self.settings), Progress.of(progress)
+        if not wanted:
+            raise InputError("There is nobody to forget; give at least one key.")
         with self._changing() as (connection, state):
             there = records_of(connection, wanted)
             absent = [key for key in wanted if key not in there]
@@ -398,6 +425,7 @@ class Store:
         m: int | None = None,
         allow_exposure: bool = False,
         force: bool = False,
+        dry_run: bool = False,
         progress: Told | None = None,
     ) -> Published:
         """The next release: guarded, masked, verified, audited against all earlier ones, written and remembered.
@@ -407,6 +435,8 @@ class Store:
         - `allow_exposure`: release although comparing with the earlier ones would expose somebody; False by default,
           and then it is refused.
         - `force`: whether a file that is there may be replaced; False by default.
+        - `dry_run`: whether to find out what would be shown, what would wait and what the audit would find, and publish
+          nothing; False by default. Exposure is then told and not refused.
         - `progress`: as for `shoal.anonymize`.
 
         Returns the release, what waits for a later one, and the audit.
@@ -416,7 +446,8 @@ class Store:
         chosen = guard or self.settings.guard
         own = self.settings.m if chosen == self.settings.guard else None
         settings = replace(self.settings, guard=chosen, m=own if m is None else m)
-        return publish(self._database, settings, path, allow_exposure=allow_exposure, force=force, progress=progress)
+        how: dict[str, Any] = {"allow_exposure": allow_exposure or dry_run, "force": force, "progress": progress}
+        return publish(self._database, settings, path, dry_run=dry_run, **how)
 
     def export(self, number: int, path: str | Path, *, force: bool = False) -> Path:
         """Write an earlier release again: its `number`, the `path` of the file, and with `force` over one that is

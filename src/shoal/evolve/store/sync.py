@@ -4,6 +4,11 @@ The table has a column that grows with every change: a version number, or the ti
 read is kept in the store and moves in the same transaction as the batch, so that nothing is lost or applied twice
 whatever happens in between. Rows as old as the mark are read again, since others may have come at the same moment; those
 that did not change are left alone.
+
+A transaction may become visible after later ones: it took its time or its number early and committed late. PostgreSQL says
+which transactions were still under way when the table was read, and by which one each row was written; so the next look
+also takes the rows of all that were not finished then, whatever their column says. Where that cannot be asked (views), an
+hour, or a thousand versions, before the mark is read again. SQLite writes one transaction after the other.
 """
 
 from __future__ import annotations
@@ -23,6 +28,9 @@ from shoal.io import sql
 from shoal.io.frames import apply_missing, normalise
 from shoal.progress import Told
 
+XID = " xid "
+# Numbers of transactions go round after 2³²; those of the last 2³¹ before the present one are in the past.
+LATE = "(xmin::text::bigint - :since + 4294967296) % 4294967296 < 2147483648"
 VERSION_COLUMNS = ("updated_at", "modified_at", "changed_at", "last_modified", "row_version", "version")
 
 
@@ -51,20 +59,21 @@ def sync(
     since: str = "auto",
     column: str | None = None,
     deleted: str | None = None,
-    overlap: float = 0.0,
+    overlap: float | None = None,
     progress: Told | None = None,
 ) -> Synced:
     """Bring a store up to a table of another database.
 
     `since="auto"` goes on from the last time; a number or a time starts there; `"all"` reads the whole table and also
     deletes the records whose keys it does not have any more. `deleted` is a column that says so row by row (true, a
-    number other than 0, or a time of deletion). `overlap` goes back by so many seconds or versions, for databases where a
-    change can become visible after a later one.
+    number other than 0, or a time of deletion). `overlap` goes back by so many seconds or versions; by default by none where the
+    database itself says what was not finished at the last look, or has only one writer.
     """
     address = sql._address(url)
     sql._check_sqlite_file(address)
     feed = f"{sql._name(address)} {table}"
-    mark = store.mark(feed) if since == "auto" else None if since == "all" else since
+    kept = store.mark(feed) if since == "auto" else None if since == "all" else since
+    mark, under_way = _read_mark(kept)
     with sql._connected(address, writing=False) as connection:
         every = sql._select_all(connection, address, table)
         names = [part.name for part in every.selected_columns]
@@ -73,7 +82,14 @@ def sync(
             if name not in names:
                 raise InputError(f"Table '{table}' has no column '{name}'; {did_you_mean(name, names)}")
         source = every.selected_columns[version]
-        query = every.where(_reaches(source, mark, address, overlap)) if mark is not None else every
+        unfinished = _unfinished(connection, address, table)
+        back = overlap if overlap is not None else _default_overlap(source, address, unfinished is not None)
+        query = every
+        if mark is not None:
+            reached = _reaches(source, mark, address, back)
+            if under_way is not None and unfinished is not None:
+                reached = sa.or_(reached, sa.text(LATE).bindparams(since=under_way % 2**32))
+            query = every.where(reached)
         raw = sql._fetch(connection, query.order_by(source), f"table '{table}'")
     frame = normalise(apply_missing(raw, store.settings.missing_texts), f"table '{table}'")
     if frame.height == 0:
@@ -85,8 +101,49 @@ def sync(
         return Synced(frame.height, None, mark)
     if moved_on is None:
         raise InputError(f"Column '{version}' of table '{table}' has no values; name another with --column.")
-    applied = store.apply(**parts, mark=(feed, moved_on), progress=progress)
+    if mark is not None and since == "auto" and _behind(raw[version], mark):
+        moved_on = mark  # late ones alone
+    written = moved_on if unfinished is None else f"{moved_on}{XID}{unfinished}"
+    applied = store.apply(**parts, mark=(feed, written), progress=progress)
     return Synced(frame.height, applied, moved_on)
+
+
+def _read_mark(kept: str | None) -> tuple[str | None, int | None]:
+    """How far a feed was read, and the first transaction that was not finished then."""
+    if kept is None or XID not in kept:
+        return kept, None
+    mark, _, unfinished = kept.rpartition(XID)
+    return mark, int(unfinished)
+
+
+def _unfinished(connection: sa.Connection, address: sa.URL, table: str) -> int | None:
+    """The first transaction of a PostgreSQL database that is not finished now; None where rows do not tell theirs."""
+    if address.get_backend_name() != "postgresql":
+        return None
+    schema, name = sql._split(address, table)
+    if name not in sa.inspect(connection).get_table_names(schema):
+        return None
+    return int(connection.execute(sa.text("SELECT txid_snapshot_xmin(txid_current_snapshot())")).scalar_one())
+
+
+def _default_overlap(source: Any, address: sa.URL, told: bool) -> float:
+    """How far to go back where the database does not tell what was late."""
+    if told or address.get_backend_name() == "sqlite":
+        return 0.0
+    try:
+        return 1000.0 if source.type.python_type in (int, float) else 3600.0
+    except NotImplementedError:
+        return 3600.0
+
+
+def _behind(column: pl.Series, mark: str) -> bool:
+    """Whether all rows are older than the mark."""
+    newest = _newest(column)
+    if newest is None:
+        return True
+    if isinstance(newest, (int, float)):
+        return newest < float(mark)
+    return str(newest) < mark
 
 
 def _version_column(names: list[str], column: str | None, table: str) -> str:
