@@ -50,8 +50,8 @@ def leave(page: Path, found: Findings, speaker: Speaker, left: str = "") -> None
     from shoal.report import write_page
 
     try:
-        with speaker.progress("report"):
-            write_page(page, found)
+        with speaker.progress("report") as progress:
+            write_page(page, found.found_out(progress))
     except Cancelled as stopped:
         raise Cancelled(stopped.stage, stopped.share, f"{left}The report was not written.") from None
     speaker.say(f"Report: {page}, for the {'owner' if found.for_owner else 'public'}.")

@@ -8,6 +8,7 @@ from functools import cached_property
 from shoal.declaration import ALONE, Examination, Finding
 from shoal.measures.attacks import Exposure
 from shoal.measures.utility import Classification, QueryError
+from shoal.progress import Progress
 from shoal.report.original import Intruder, Least, Original
 from shoal.report.published import Published
 from shoal.report.tried import Attack, linking, tried
@@ -88,3 +89,16 @@ class Findings:
         """All attacks that were tried."""
         found = (*self.published.attacks, *self.extra)
         return [linking(self.published, self.intruders), *(tried(one, self.published) for one in found)]
+
+    def found_out(self, progress: Progress) -> Findings:
+        """Itself, with everything found that takes a while; whoever waits is told what."""
+        stages = (
+            ("trying attacks", "attacks"),
+            ("counting", "queries"),
+            ("looking for the least loss", "least"),
+            ("predicting", "classifier"),
+        )
+        for doing, what in stages:
+            with progress.stage(doing, 0.2):
+                getattr(self, what)
+        return self

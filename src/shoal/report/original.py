@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ LINKED = 20_000
 """Persons that are looked for in the release; of a larger table an even sample."""
 BOUND = 60_000
 """Records of a table whose bound is found in about two seconds."""
+ASCENT = 20_000
+"""Records up to which that is the sharper bound."""
 TARGETS = 20
 """A classifier is worth its time where the secret has no more values than this."""
 
@@ -156,8 +158,9 @@ class Original:
         policy = self.settings["policy"]
         # Columns count alike in the mean that is shown, whatever they weigh in the search.
         space = Space(self.data.domains, np.ones(len(self.data.domains)), "ncp")
+        effort: Literal["quick", "full"] = "full" if self.data.n <= ASCENT else "quick"
         try:
-            found = loss_bound(self.data.codes, space, self.data.rules(policy), effort="full")
+            found = loss_bound(self.data.codes, space, self.data.rules(policy), effort=effort)
         except Cancelled:
             raise
         except ShoalError as problem:
