@@ -84,6 +84,15 @@ def test_tokens_stand_where_the_person_stood(seed: int | None) -> None:
             Microdata.from_frame(other, PEOPLE), partition, class_states(data, partition, data.space("ncp")), **how
         )  # type: ignore[arg-type]
         assert again.equals(found)  # what people are called has no say
+        # Nor has the order of the rows, which stays: numbers go by what is published.
+        turned = np.array([3, 4, 0, 1, 2])
+        moved = Microdata.from_frame(frame[turned], PEOPLE)
+        classes = Partition(np.array([0, 1, 1]))
+        later, _ = mask(moved, classes, class_states(moved, classes, moved.space("ncp")), **how)  # type: ignore[arg-type]
+        assert later["ward"].to_list() == list("yzvwx")
+        assert dict(zip(later["ward"], later["who"], strict=True)) == dict(
+            zip(found["ward"], found["who"], strict=True)
+        )
 
 
 def test_a_release_much_larger_than_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
