@@ -12,7 +12,6 @@ True
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 
 import polars as pl
 
+from shoal import exact
 from shoal.algorithms import find
 from shoal.comparison import attempt
 from shoal.errors import Cancelled, ConfigError, InputError, InternalError, ShoalError, did_you_mean
@@ -123,7 +123,7 @@ class Frontier(Shown):
         if len(curve) < 3:
             return None
         # More privacy to the right: k grows on a scale of doublings; t, alpha and the like grow stronger as they fall.
-        xs = [math.log(_first(point)) if _first(point) > 0 else 0.0 for point in curve]
+        xs = [float(exact.log(_first(point))) if _first(point) > 0 else 0.0 for point in curve]
         ys = [float(point.loss or 0.0) for point in curve]
         width, height = xs[-1] - xs[0], ys[-1] - ys[0]
         if width == 0 or height == 0:
@@ -195,7 +195,8 @@ def _share(loss: float | None) -> str:
 
 def _doubling(points: Sequence[Point]) -> str:
     """What a doubling of the first parameter costs on average between the first and the last point."""
-    doublings = abs(math.log2(_first(points[-1]) / _first(points[0]))) if len(points) > 1 else 0.0
+    ratio = _first(points[-1]) / _first(points[0]) if len(points) > 1 else 1.0
+    doublings = abs(float(exact.log(ratio)) / float(exact.log(2.0)))
     return _share((float(points[-1].loss or 0) - float(points[0].loss or 0)) / doublings) if doublings else "nothing"
 
 

@@ -35,7 +35,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 # The prices of slack in the first wave, which shall undo what the start settled on, and in later ones, which start from what
-# the last one has found and need not be as hot.
+# the last one has found and need not be as hot. These and the next two were chosen by trying a few; no script here compares
+# others.
 FIRST_PRICES = np.linspace(1.5, 0.0, 10)
 PRICES = np.linspace(0.8, 0.0, 6)
 # Waves differ by their order alone: after so many without gain another one is not likely to gain either.
