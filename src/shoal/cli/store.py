@@ -279,6 +279,33 @@ def history(
     speaker.result({title.lower(): lines})
 
 
+@store.command("status")
+def status(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """How the store is: records, classes, the last release and what its audit found, what waits, loss, size.
+
+    Example: shoal store status --store sqlite:///registry.db --json
+    """
+    speaker = Speaker(as_json, quiet)
+    found = _open(url).status()
+    speaker.table("Store", ("what", "value"), [[name.replace("_", " "), value] for name, value in found.items()])
+    speaker.result(found)
+
+
+@store.command("metrics")
+def metrics(url: str = URL) -> None:
+    """The same as a text page that Prometheus can read.
+
+    Example: shoal store metrics --store sqlite:///registry.db > /var/lib/node_exporter/shoal.prom
+    """
+    from datetime import datetime
+
+    for name, value in _open(url).status().items():
+        if name == "last_release":
+            name, value = "last_release_seconds", None if value is None else datetime.fromisoformat(value).timestamp()
+        if value is not None:
+            typer.echo(f"# TYPE shoal_store_{name} gauge\nshoal_store_{name} {float(value):.15g}")
+
+
 @store.command("audit")
 def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     """Attack all releases together: intersection, difference, tracing. Exit code 1 says what is exposed, or not decided.

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 from tests.evolve.store.registry import POLICY, SCHEMA, make, people
+from typer.testing import CliRunner
 
 import shoal
+from shoal.cli.app import app
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.files import read_table
 from shoal.release import file_digest
@@ -216,3 +218,21 @@ def test_a_store_made_of_microdata_with_every_kind_of_column(file: str) -> None:
     with pytest.raises(InputError, match=r"'job', record 1 .*the taxonomy does not know 'pilot'"):
         store.update(table[5:6].with_columns(job=pl.lit("pilot")))
     assert read_schema(store.settings.schema) is store.settings.schema
+
+
+def test_a_store_in_numbers(file: str) -> None:
+    store = make(file, guard="batching")
+    empty = store.status()
+    assert (empty["records"], empty["releases"], empty["last_release"], empty["loss"]) == (60, 0, None, None)
+    store.release()
+    store.insert(people(60, 1))
+    store.release()
+    store.insert(people(61, 1))
+    found = store.status()
+    assert (found["records"], found["releases"], found["waiting"], found["changes_since_release"]) == (62, 2, 1, 1)
+    assert found["exposed"] is False and found["bytes"] > 4096 and 0 < found["loss"] < 1
+    told = CliRunner().invoke(app, ["store", "metrics", "--store", file])
+    assert told.exit_code == 0
+    lines = dict(line.split() for line in told.stdout.splitlines() if not line.startswith("#"))
+    assert (lines["shoal_store_records"], lines["shoal_store_waiting"]) == ("62", "1")
+    assert float(lines["shoal_store_last_release_seconds"]) > 1e9

@@ -90,6 +90,15 @@ class Database:
         with self._connected("BEGIN IMMEDIATE", "READ COMMITTED") as connection:
             yield connection
 
+    def size(self, names: list[str]) -> int:
+        """The bytes that these tables take; of SQLite those of the file."""
+        with self.reading() as connection:
+            if self.is_sqlite:
+                pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+                return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+            query = sa.text("SELECT pg_total_relation_size(CAST(:name AS regclass))")
+            return sum(int(connection.execute(query, {"name": name}).scalar_one()) for name in names)
+
     def scrub(self, names: list[str]) -> None:
         """Leave nothing of what was deleted in the files of these tables: no free pages, no journal, no dead rows.
 

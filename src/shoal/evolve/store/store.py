@@ -118,8 +118,8 @@ class Store:
     (['creation', 'batch', 'batch'], [1, 2])
     >>> store.export(1, tempfile.mkdtemp() + "/first.csv").name
     'first.csv'
-    >>> store.forget([11]).deleted
-    1
+    >>> store.forget([11]).deleted, store.status()["releases"]
+    (1, 2)
     >>> store.close()
     >>> shoal.Store.open(url).records().height
     10
@@ -462,6 +462,28 @@ class Store:
         from shoal.evolve.store.publish import history
 
         return history(self._database)
+
+    def status(self) -> dict[str, Any]:
+        """How the store is, in numbers for who looks after it: version, records, classes, changes since the last release, and
+        of that release what waits, its loss and what its audit found; the database's size in bytes."""
+        with self._database.reading() as connection:
+            state = read_state(connection)
+            counts = sa.select(sa.func.count(), sa.func.count(sa.distinct(tables.records.c["class"])))
+            records, classes = connection.execute(counts.select_from(tables.records)).one()
+        lines = self.history()
+        last = lines[-1] if lines else None
+        return {
+            "version": state.version,
+            "records": records,
+            "classes": classes,
+            "releases": len(lines),
+            "last_release": None if last is None else last["at"],
+            "changes_since_release": state.version - (0 if last is None else last["version"]),
+            "waiting": 0 if last is None else last["waiting"],
+            "loss": None if last is None else last["ncp"],
+            "exposed": None if last is None else last["exposed"],
+            "bytes": self._database.size([table.name for table in tables.metadata.sorted_tables]),
+        }
 
     def batches(self) -> list[dict[str, Any]]:
         """The batches so far, oldest first."""
