@@ -134,6 +134,18 @@ def pipeline(found: Any) -> Iterator[Row]:
         yield Row(what, row["thorough"]["less"], low=0.25, form=".1%")
 
 
+def persons(found: Any) -> Iterator[Row]:
+    """People with several rows, and the examination of columns."""
+    for values in ("few values", "many values"):
+        for name in ("k_member", "box search"):
+            what = (
+                f"{name}, {values} ({found[values]['sets']:,} sets): time a person with several rows over one row each"
+            )
+            yield Row(what, found[values][name]["ratio"], high=1.5)
+    share = found["examination"]["share"]
+    yield Row("examination of columns, 1,000,000 rows: share of the road", share, high=0.10, form=".1%")
+
+
 def suppression(found: Any) -> Iterator[Row]:
     """Local suppression, and why its goal cannot be reached."""
     note = f"proven: no fewer than {found['bound_cells']:,.0f} when a blank is a value"
@@ -193,4 +205,5 @@ ROWS: dict[str, Callable[[Any], Iterator[Row]]] = {
     "closeness": closeness,
     "measures": measures,
     "evolve": evolve,
+    "persons": persons,
 }

@@ -151,6 +151,25 @@ def test_by_persons_the_same_is_said_of_every_tool(masked: tuple[str, pl.DataFra
     assert (wanted["persons"] >= K) == (tool == "shoal, by persons")
 
 
+def test_people_in_several_classes_are_found_in_each() -> None:
+    """A patient who moved between two visits, in a table masked by rows: verify says that, attack looks in both classes."""
+    table = pl.DataFrame(
+        {
+            "pid": [1, 2, 3, 1, 4, 5],
+            "age": ["young"] * 3 + ["old"] * 3,
+            "illness": ["flu", "cold", "flu", "HIV", "HIV", "HIV"],
+        }
+    )
+    found = shoal.verify(table, {"k": 3}, quasi="age", sensitive="illness", person="pid")
+    assert not found.passed
+    assert "The rows of 1 of 5 persons are in different classes." in found.problems
+    told = shoal.attack(table, quasi="age", sensitive="illness", person="pid")
+    assert (told.records, told.risks.prosecutor.highest) == (6, pytest.approx(1 / 3))
+    assert told.exposures[0].exposed == 3
+    alone = table.with_columns(pid=pl.Series([1, 2, 3, 1, 1, 1]))
+    assert shoal.attack(alone, quasi="age", sensitive="illness", person="pid").risks.prosecutor.highest == 1.0
+
+
 def test_the_command_line_says_the_same(masked: tuple[str, pl.DataFrame], tmp_path: Path) -> None:
     tool, table = masked
     wanted = counted(table)

@@ -267,7 +267,7 @@ class Rules:
             known = inside & (view.codes >= 0)
             cells = labels[known].astype(np.int64) * view.width + view.codes[known]
             counted = np.bincount(cells, minlength=classes * view.width)
-            counts.append(counted.astype(np.int64).reshape(classes, view.width))
+            counts.append(counted.astype(np.int64, copy=False).reshape(classes, view.width))
         return Stats(sizes, tuple(counts))
 
     def rule_deficits(self, stats: Stats) -> Floats:

@@ -6,14 +6,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numba import njit
 from tests.reference import persons as reference
 from tests.reference.models import About
 
 from shoal.errors import ConfigError, UnsupportedError
+from shoal.kernels.hitting import deficits_after, hitting_deficit
 from shoal.kernels.rules import class_deficit, class_ok
 from shoal.models import MODELS, Sensitive
+from shoal.models.forms import Hitting
 from shoal.models.persons import Crowd, HittingRule
-from shoal.models.sets import Sets, cannot_be_hit, hitting_number
+from shoal.models.sets import Sets, cannot_be_hit, hitting_number, number_sets
 from shoal.policy import Policy
 from shoal.taxonomy import Taxonomy
 
@@ -104,6 +107,43 @@ def test_hitting_number_equals_trying_all_sets_of_values():
         for depth in range(1, 6):
             if cannot_be_hit(np.array([len(groups)]), having, depth)[0]:
                 assert wanted > depth
+
+
+@njit
+def _asked(ints, counts, asked, after):
+    return deficits_after(ints, counts, asked, after), hitting_deficit(ints, counts)
+
+
+def test_what_a_person_more_would_do_is_what_it_does():
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        width, groups, p = int(random.integers(1, 60)), int(random.integers(2, 7)), int(random.integers(1, 5))
+        lists = [sorted(set(random.integers(0, groups, random.integers(1, 4)).tolist())) for _ in range(width)]
+        ints = Hitting(p, Sets.of(lists), groups).ints()
+        counts = np.where(random.random(width) < 0.1, random.integers(1, 4, width), 0).astype(np.int32)
+        asked, after = random.random(width) < 0.5, np.full(width, -1.0)
+        before, now = _asked(ints, counts, asked, after)
+        wanted = p - min(p, reference.hitting([set(lists[s]) for s in np.flatnonzero(counts)]))
+        assert before == now == wanted
+        for s in range(width):
+            more = counts.copy()
+            more[s] += 1
+            assert after[s] == (_asked(ints, more, asked, np.zeros(width))[1] if asked[s] else -1.0)
+
+
+def test_sets_are_numbered_in_the_order_of_their_members():
+    random = np.random.default_rng(6)
+    for _ in range(50):
+        rows, persons = int(random.integers(1, 60)), int(random.integers(1, 20))
+        owner, codes = random.integers(0, persons, rows), random.integers(-1, 6, rows)
+        of, found = number_sets(owner, codes, persons)
+        wanted = [
+            tuple(sorted({int(c) for o, c in zip(owner, codes, strict=True) if o == i and c >= 0}))
+            for i in range(persons)
+        ]
+        order = sorted({one for one in wanted if one})
+        assert [found.values(i) for i in range(len(found))] == order
+        assert of.tolist() == [order.index(one) if one else -1 for one in wanted]
 
 
 def test_the_bound_on_classes_is_one():

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.hitting import deficits_after
 from shoal.kernels.jit import inner
 from shoal.kernels.pool import (
     GONE,
@@ -29,7 +30,7 @@ from shoal.kernels.pool import (
     start_search,
     take,
 )
-from shoal.kernels.rules import class_deficit, form_deficit
+from shoal.kernels.rules import HITTING, class_deficit, form_deficit
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss, merged_loss
 from shoal.policy import FlatRules
 
@@ -276,6 +277,9 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
     after = np.empty(len(counts) + 1)
     every = 1 if len(counts) <= WIDE else max(1, len(gain) // ASKED)
     for i in range(len(others.rules.kind)):
+        if others.rules.kind[i] == HITTING:
+            gain_of_sets(others, others.rules.sets, i, live, size, every, counts, gain, after)
+            continue
         before = form_deficit(others.rules, i, size, counts)
         after[:] = -1.0
         for group in range(len(gain)):
@@ -291,6 +295,36 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
                     if cell >= 0:
                         counts[cell] -= 1
                 gain[group] += before - after[cell]
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
+def gain_of_sets(
+    others: Others,
+    sets: int | None,
+    i: int,
+    live: Ints,
+    size: int,
+    every: int,
+    counts: NDArray[np.int32],
+    gain: Floats,
+    after: Floats,
+) -> None:
+    """The same of people with several values: each asks for the sets that occur, which are listed once for all of them."""
+    if sets is not None:
+        rules = others.rules
+        first, width = rules.offset[i], rules.width[i]
+        asked = np.zeros(width, dtype=np.bool_)
+        for group in range(len(gain)):
+            if live[group] > 0 and (group + size) % every == 0 and others.cell[group, i] >= 0:
+                asked[others.cell[group, i] - first] = True
+        ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
+        before = deficits_after(ints, counts[first : first + width], asked, after)
+        for group in range(len(gain)):
+            if live[group] > 0:
+                if (group + size) % every != 0:
+                    gain[group] = -np.inf
+                elif others.cell[group, i] >= 0:
+                    gain[group] += before - after[others.cell[group, i] - first]
 
 
 @njit(cache=True, nogil=True)

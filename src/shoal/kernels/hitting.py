@@ -9,6 +9,26 @@ from shoal.kernels.jit import inner
 
 Ints = NDArray[np.int64]
 Counts = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+BLOCK = 16
+"""Codes that are looked at together: a vector register or two, so that passing them by takes a step and not sixteen."""
+
+
+@inner
+def following(counts: Counts, s: int) -> int:
+    """The first code from `s` on that occurs, or their number. Most of many codes do not, so they are passed by in blocks."""
+    width = len(counts)
+    while s + BLOCK <= width:
+        seen = np.int64(0)
+        for j in range(BLOCK):
+            seen |= counts[s + j]
+        if seen != 0:
+            break
+        s += BLOCK
+    while s < width and counts[s] == 0:
+        s += 1
+    return s
 
 
 @inner
@@ -18,23 +38,62 @@ def hitting_deficit(ints: Ints, counts: Counts) -> float:
     starts, members = ints[2 : 3 + width], ints[3 + width :]
     having = np.zeros(groups, dtype=np.int64)
     present = np.empty(width, dtype=np.int64)
+    known, sets = gathered(starts, members, counts, having, present)
+    return deficit_of(p, known, having, present[:sets], starts, members)
+
+
+@inner
+def gathered(starts: Ints, members: Ints, counts: Counts, having: Ints, present: Ints) -> tuple[int, int]:
+    """List the sets that occur, and how many persons have each group; how many persons and how many sets there are."""
     known, sets = 0, 0
-    for s in range(width):
-        if counts[s] > 0:
-            known += counts[s]
-            present[sets] = s
-            sets += 1
-            for j in range(starts[s], starts[s + 1]):
-                having[members[j]] += counts[s]
+    s = following(counts, 0)
+    while s < len(counts):
+        known += counts[s]
+        present[sets] = s
+        sets += 1
+        for j in range(starts[s], starts[s + 1]):
+            having[members[j]] += counts[s]
+        s = following(counts, s + 1)
+    return known, sets
+
+
+@inner
+def deficit_of(p: int, known: int, having: Ints, present: Ints, starts: Ints, members: Ints) -> float:
+    """How many groups fewer than p meet all these sets, which so many persons have."""
     if known == 0:
         return float(p)
     # p − 1 groups meet at most as many as have them one by one: if that is not everybody, nothing has to be searched.
     if sum_of_largest(having, p - 1) < known:
         return 0.0
     for depth in range(1, p):
-        if can_hit(depth, present[:sets], starts, members):
+        if can_hit(depth, present, starts, members):
             return float(p - depth)
     return 0.0
+
+
+@inner
+def deficits_after(ints: Ints, counts: Counts, asked: NDArray[np.bool_], after: Floats) -> float:
+    """The deficit now, and in `after` the one with a person more of each set that is asked about.
+
+    What occurs is listed once, and not for every set that could come.
+    """
+    p, groups, width = ints[0], ints[1], len(counts)
+    starts, members = ints[2 : 3 + width], ints[3 + width :]
+    having = np.zeros(groups, dtype=np.int64)
+    present = np.empty(width + 1, dtype=np.int64)
+    known, sets = gathered(starts, members, counts, having, present)
+    before = deficit_of(p, known, having, present[:sets], starts, members)
+    for s in range(width):
+        if asked[s]:
+            after[s] = before
+            if counts[s] == 0 and before > 0:
+                present[sets] = s
+                for j in range(starts[s], starts[s + 1]):
+                    having[members[j]] += 1
+                after[s] = deficit_of(p, known + 1, having, present[: sets + 1], starts, members)
+                for j in range(starts[s], starts[s + 1]):
+                    having[members[j]] -= 1
+    return before
 
 
 @inner

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.hitting import hitting_deficit
+from shoal.kernels.hitting import following, hitting_deficit
 from shoal.kernels.jit import inner
 from shoal.kernels.logs import log
 from shoal.models import base
@@ -119,10 +119,11 @@ def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> flo
     starts = ints[3 : 4 + width]
     members, parts = ints[4 + width : 4 + width + starts[width]], ints[4 + width + starts[width] :]
     together = np.zeros(ints[1], dtype=np.int64)
-    for s in range(width):
-        if counts[s] > 0:
-            for j in range(starts[s], starts[s + 1]):
-                together[members[j]] += counts[s] * parts[j]
+    s = following(counts, 0)
+    while s < width:
+        for j in range(starts[s], starts[s + 1]):
+            together[members[j]] += counts[s] * parts[j]
+        s = following(counts, s + 1)
     return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
 
 

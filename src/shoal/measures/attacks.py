@@ -179,6 +179,9 @@ class MaskedTable:
         columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
         # Where a token says whose each row is, an intruder looks for persons, each of whom may have several values.
         people = number_persons(masked[str(schema.person)]) if schema.person in masked.columns else None
+        if people is not None:
+            # Whose rows are in several classes, which no release of persons does, can be found in each of them.
+            people = number_persons(pl.Series(people.of_row.astype(np.int64) * groups.height + labels))
         home = labels if people is None else labels[people.first]
         sizes = np.bincount(home, minlength=groups.height).astype(np.int64)
         owner = np.arange(len(labels)) if people is None else people.of_row.astype(np.int64)

@@ -18,7 +18,7 @@ from shoal.errors import UnsupportedError
 from shoal.models.base import Model, Rule, settled
 from shoal.models.column import Codes, Floats, Ints, Pairs, Sensitive, View
 from shoal.models.forms import Form, Hitting, Summed, Weight
-from shoal.models.sets import DEEPEST, PARTS, Sets, class_hitting_numbers, means, number_sets
+from shoal.models.sets import DEEPEST, PARTS, Sets, class_hitting_numbers, means, number_sets, summed
 
 Counting = Literal["distinct", "weighed", "shares", "spread", "mean"]
 
@@ -193,7 +193,7 @@ class SetRule(Rule):
 
     def having(self, counts: Ints) -> Ints:
         """Classes × groups: how many persons have each group, or which parts of them."""
-        return np.asarray(counts @ self.incidence, dtype=np.int64)
+        return summed(counts, self.incidence)
 
 
 class SummedRule(SetRule):

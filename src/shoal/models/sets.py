@@ -97,16 +97,22 @@ def number_sets(owner: NDArray[Any], codes: NDArray[Any], count: int) -> tuple[C
     pairs = np.unique(owner[known].astype(np.int64) * width + codes[known])
     owners, members = pairs // width, pairs % width
     starts = np.searchsorted(owners, np.arange(count + 1))
-    by_text: dict[bytes, list[int]] = {}
-    order = members.astype(">i4")  # big-endian, so that bytes are in the order of the numbers
-    for i in range(count):
-        if starts[i + 1] > starts[i]:
-            by_text.setdefault(order[starts[i] : starts[i + 1]].tobytes(), []).append(i)
+    lengths = np.diff(starts)
+    some = np.flatnonzero(lengths)
     of = np.full(count, -1, dtype=np.int32)
-    texts = sorted(by_text)
-    for number, text in enumerate(texts):
-        of[by_text[text]] = number
-    return of, Sets.of([np.frombuffer(text, dtype=">i4").tolist() for text in texts])
+    if not len(some):
+        return of, Sets.of([])
+    # A row for each owner, and -1 where its set has ended, which comes before every code.
+    table = np.full((len(some), int(lengths.max())), -1, dtype=np.int32)
+    table[np.repeat(np.arange(len(some)), lengths[some]), np.arange(len(members)) - starts[owners]] = members
+    order = np.lexsort(table.T[::-1])
+    sorted_table = table[order]
+    begins = np.concatenate([[True], (sorted_table[1:] != sorted_table[:-1]).any(axis=1)])
+    of[some[order]] = np.cumsum(begins) - 1
+    distinct = sorted_table[begins]
+    kept = distinct >= 0
+    ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+    return of, Sets(ends, distinct[kept].astype(np.int64))
 
 
 def hitting_number(sets: Sequence[tuple[int, ...]], limit: int) -> int:
@@ -144,10 +150,17 @@ def cannot_be_hit(sizes: Ints, having: Ints, depth: int) -> NDArray[np.bool_]:
     return np.asarray(largest.sum(axis=1) < sizes)
 
 
+def summed(counts: Ints, incidence: csr_array) -> Ints:
+    """Classes × codes from classes × sets, of which a class has few."""
+    from scipy.sparse import csr_array
+
+    return np.asarray((csr_array(counts) @ incidence).toarray(), dtype=np.int64)
+
+
 def class_hitting_numbers(counts: Ints, sets: Sets, incidence: csr_array, limit: int) -> Ints:
     """The hitting number of each class (rows of `counts` over sets), told up to `limit`."""
     known = counts.sum(axis=1)
-    having = np.asarray(counts @ incidence, dtype=np.int64)
+    having = summed(counts, incidence)
     found = np.full(len(counts), limit, dtype=np.int64)
     for row in np.flatnonzero(~cannot_be_hit(known, having, limit - 1)):
         present = [sets.values(int(i)) for i in np.flatnonzero(counts[row])]
