@@ -278,7 +278,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
     every = 1 if len(counts) <= WIDE else max(1, len(gain) // ASKED)
     for i in range(len(others.rules.kind)):
         if others.rules.kind[i] == HITTING:
-            gain_of_sets(others, others.rules.sets, i, live, size, every, counts, gain, after)
+            gain_of_sets(others, others.rules.sets, i, live, size, every, counts, gain)
             continue
         before = form_deficit(others.rules, i, size, counts)
         after[:] = -1.0
@@ -307,13 +307,12 @@ def gain_of_sets(
     every: int,
     counts: NDArray[np.int32],
     gain: Floats,
-    after: Floats,
 ) -> None:
     """The same of people with several values: each asks for the sets that occur, which are listed once for all of them."""
     if sets is not None:
         rules = others.rules
         first, width = rules.offset[i], rules.width[i]
-        asked = np.zeros(width, dtype=np.bool_)
+        asked, after = np.zeros(width, dtype=np.bool_), np.empty(width)
         for group in range(len(gain)):
             if live[group] > 0 and (group + size) % every == 0 and others.cell[group, i] >= 0:
                 asked[others.cell[group, i] - first] = True
