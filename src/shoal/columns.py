@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import taxonomy_build as build
-from shoal.errors import ConfigError, InputError, InternalError
+from shoal.errors import ConfigError, InputError, InternalError, raw, which
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.spelling import alike, means_missing
 from shoal.taxonomy import Taxonomy
@@ -57,7 +57,8 @@ def typed(series: pl.Series, attribute: Attribute) -> tuple[pl.Series, str]:
     if bad.any():
         row = int(bad.arg_max() or 0)
         raise InputError(
-            f"Column '{name}', record {row + 1}: {as_float[row]} is not a finite number; correct or remove it."
+            f"Column '{name}', record {row + 1}: {raw(as_float[row], 'the value (inf or nan)')} is not a finite number; "
+            "correct or remove it."
         )
     if numbers.dtype.is_integer() and (as_float.abs().max() or 0) > EXACT_INTEGER:  # type: ignore[operator]
         raise InputError(
@@ -80,8 +81,8 @@ def _complain(series: pl.Series, parsed: pl.Series, name: str, wanted: str, way_
     if lost.any():
         row = int(lost.arg_max() or 0)
         raise InputError(
-            f"Column '{name}', record {row + 1}: {series[row]!r} is not {wanted} ({int(lost.sum())} such values); "
-            f'correct them, list them under [source] missing, or declare kind = "{way_out}".'
+            f"Column '{name}', record {row + 1}: {raw(series[row], 'the value')} is not {wanted} "
+            f'({int(lost.sum())} such values); correct them, list them under [source] missing, or declare kind = "{way_out}".'
         )
 
 
@@ -100,8 +101,8 @@ def code(series: pl.Series, labels: list[str], name: str, what: str, missing: in
 def unknown_value(name: str, value: str, count: int, what: str, more: int = 0) -> str:
     others = f" and {more} more values" if more else ""
     return (
-        f"Column '{name}': the {what} does not know '{value}' ({count} record{'s' if count != 1 else ''}){others}; "
-        f"add it to the {what}, correct the data, or list it under [source] missing."
+        f"Column '{name}': the {what} does not know {raw(value, 'a value')} ({count} record{'s' if count != 1 else ''}){others}; "
+        f"add it to the {what}, correct the data, or list it under [source] missing{which()}."
     )
 
 

@@ -6,8 +6,14 @@ the command line prints it as one sentence and exits with `exit_code`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
+
+LONGEST = 80
+"""Characters of a value that a message repeats."""
+_may_show = False
 
 
 class ShoalError(Exception):
@@ -138,10 +144,91 @@ class InternalError(Exception):
     """
 
 
-def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+@contextmanager
+def show_values(may: bool = True) -> Iterator[None]:
+    """Let messages repeat values of the table (`--show-values`), or not, which is the default: logs outlive tables.
+
+    >>> with show_values():
+    ...     raw("flu", "its value")
+    "'flu'"
+    """
+    global _may_show
+    before, _may_show = _may_show, may
+    try:
+        yield
+    finally:
+        _may_show = before
+
+
+def raw(value: object, instead: str) -> str:
+    """A value of the table as a message may say it: `instead` of the value, unless values may be shown.
+
+    >>> raw("flu", "its value")
+    'its value'
+    """
+    if not _may_show:
+        return instead
+    return shown(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def because(problem: Exception) -> str:
+    """What another library says about a value, in brackets, where values may be shown."""
+    return f" ({' '.join(str(problem).split())})" if _may_show else ""
+
+
+def which() -> str:
+    """The end of a sentence about a value that it does not repeat."""
+    return "" if _may_show else "; --show-values says which"
+
+
+def like(word: str, values: Iterable[str]) -> str:
+    """`did_you_mean` where the allowed words are values of the table, which a message does not repeat by itself."""
+    return did_you_mean(word, values) if _may_show else "--show-values lists those there are."
+
+
+def shown(value: object) -> str:
+    """What somebody wrote in a request, on one line and not at length; of what is no plain value, only its type.
+
+    >>> shown("shufle"), shown(print), shown([1, 2])
+    ("'shufle'", 'a builtin_function_or_method', '[1, 2]')
+    """
+    if value is not None and not isinstance(value, str | bytes | int | float | complex | list | tuple | Mapping):
+        return f"a {type(value).__name__}" if not hasattr(value, "isoformat") else str(value)
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def require_a(what: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse a value of another type; `what` says where it stands, `wanted` what it must be. True is no number.
+
+    >>> require_a("seed", "7", int, "a whole number")
+    Traceback (most recent call last):
+        ...
+    shoal.errors.ConfigError: seed = '7' is not allowed; it must be a whole number.
+    """
+    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        raise ConfigError(f"{what} = {shown(value)} is not allowed; it must be {wanted}.")
+
+
+def require_names(what: str, listed: Any) -> None:
+    """A list of texts, and not one text, which would be a list of its letters."""
+    require_a(what, listed, (list, tuple), "a list of texts")
+    for one in listed:
+        require_a(f"an entry of {what}", one, str, "a text")
+
+
+def require_seed(seed: Any) -> None:
+    """A seed is a whole number from 0 up, of Python or of NumPy."""
+    whole = hasattr(seed, "__index__") and not isinstance(seed, bool) and not hasattr(seed, "__len__")
+    if not whole or seed < 0:
+        raise ConfigError(f"seed = {shown(seed)} is not allowed; it must be a whole number from 0 up.")
+
+
+def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the nearest allowed one, or the list of all."""
     options = list(allowed)
-    near = get_close_matches(word, options, n=1)
+    near = get_close_matches(word, options, n=1) if isinstance(word, str) else []
     if near:
         return f"did you mean '{near[0]}'?"
     listed = ", ".join(options[:12]) + (", …" if len(options) > 12 else "")
@@ -157,5 +244,5 @@ def require_word(what: str, value: object, allowed: Iterable[str]) -> None:
     shoal.errors.ConfigError: order = 'shufle' is not allowed; did you mean 'shuffle'?
     """
     options = list(allowed)
-    if value not in options:
-        raise ConfigError(f"{what} = {value!r} is not allowed; {did_you_mean(str(value), options)}")
+    if not isinstance(value, str) or value not in options:
+        raise ConfigError(f"{what} = {shown(value)} is not allowed; {did_you_mean(value, options)}")

@@ -46,7 +46,8 @@ class Roles(NamedTuple):
     @property
     def given(self) -> bool:
         """Whether anything was said."""
-        return self.schema is not None or bool(self.quasi) or bool(self.sensitive) or self.person is not None
+        named = (_names("quasi", self.quasi), _names("sensitive", self.sensitive))
+        return self.schema is not None or any(named) or self.person is not None
 
 
 def as_policy(policy: Any) -> Policy:
@@ -157,7 +158,7 @@ def declared(roles: Roles, *, rest: Attribute | None = None) -> Schema:
 
 def _names(what: str, given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else given
-    if not isinstance(names, Iterable) or isinstance(names, Mapping | bytes):
+    if not isinstance(names, Iterable) or isinstance(names, Mapping | bytes | pl.Series):
         raise ConfigError(f"{what} is the name of a column, or a list of names, not {type(given).__name__}.")
     names = list(names)
     for one in names:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,7 @@ from shoal.columns import (
     typed,
     unknown_value,
 )
-from shoal.errors import ConfigError, InputError
+from shoal.errors import ConfigError, InputError, raw, require_a, require_word
 from shoal.io.frames import apply_missing, from_polars, to_polars
 from shoal.models import Sensitive
 from shoal.models.persons import Crowd
@@ -38,7 +38,6 @@ from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
 from shoal.shown import Shown
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
-from shoal.taxonomy_build import number_label
 from shoal.transform import transformed
 
 Missing = Literal["category", "drop", "error"]
@@ -131,6 +130,7 @@ class Microdata(Shown):
         2
         """
         table, backend = to_polars(frame)
+        require_a("person", person, (str, type(None)), "the name of a column")
         declared = read_schema(schema)
         # What a reader of a file takes for missing is missing in a frame too: both give the same release.
         table = apply_missing(table, declared.missing)
@@ -325,6 +325,7 @@ def _ranked(key: NDArray[np.int64], span: int, short: int) -> tuple[NDArray[np.i
 
 
 def _treat_missing(table: pl.DataFrame, judged: list[str], missing: Missing) -> tuple[pl.DataFrame, int]:
+    require_word("missing", missing, get_args(Missing))
     for name in judged:
         if table[name].null_count() == table.height:
             raise InputError(f"Column '{name}' has no values at all; leave it out or give it the role \"other\".")
@@ -349,6 +350,11 @@ def _quasi(table: pl.DataFrame, name: str, schema: Schema) -> tuple[NDArray[np.i
     attribute = schema.attributes[name]
     series, kind = typed(table[name], attribute)
     has_missing = series.null_count() > 0
+    if kind == "category" and attribute.domain is not None:
+        raise ConfigError(
+            f"[attributes.{name}] domain: a range of numbers or dates, and the column is a category; leave it out, or declare "
+            'kind = "number".'
+        )
     if attribute.order is not None:
         codes = code(series, attribute.order, name, "order")
         values = np.arange(len(attribute.order), dtype=np.float64)
@@ -409,8 +415,10 @@ def _width(values: NDArray[np.float64], attribute: Attribute, name: str) -> floa
         return high - low
     first, last = (_bound(end, name) for end in attribute.domain)
     if low < first or high > last:
-        outside = number_label(low if low < first else high)
-        raise InputError(f"Column '{name}': {outside} lies outside the declared domain; widen it or correct the data.")
+        outside = low if low < first else high
+        raise InputError(
+            f"Column '{name}': {raw(outside, 'a value')} lies outside the declared domain; widen it or correct the data."
+        )
     return last - first
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InfeasibleError, did_you_mean
+from shoal.errors import ConfigError, InfeasibleError, did_you_mean, require_a, shown
 from shoal.models import MODELS, Form, Kind, Model, Rule, Sensitive
 from shoal.models.forms import Distinct
 from shoal.models.persons import Crowd, bound
@@ -52,6 +52,12 @@ class Policy:
 
     models: tuple[Model, ...]
 
+    def __post_init__(self) -> None:
+        require_a("a policy", self.models, (tuple, list), "a list of models, such as KAnonymity(5)")
+        for model in self.models:
+            require_a("a model of a policy", model, Model, "such as KAnonymity(5)")
+        object.__setattr__(self, "models", tuple(self.models))
+
     def __and__(self, other: Policy | Model) -> Policy:
         return Policy(self.models + (other.models if isinstance(other, Policy) else (other,)))
 
@@ -61,8 +67,10 @@ class Policy:
 
         Returns the policy; raises `ConfigError` for a name or a parameter that is not there.
         """
+        require_a("[policy]", section, Mapping, "a table such as { k = 5 }")
         models: list[Model] = []
         for key, value in section.items():
+            require_a("the name of a model", key, str, "a text")
             if key == "k":
                 models.append(_model("k_anonymity", {"k": value}))
                 continue
@@ -141,7 +149,7 @@ class Policy:
 
 def _model(name: str, entry: Any) -> Model:
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"[policy] {name} = {entry!r} is not allowed; write a table such as {{ … }}.")
+        raise ConfigError(f"[policy] {name} = {shown(entry)} is not allowed; write a table such as {{ … }}.")
     kind = MODELS[name]
     allowed = [field.name for field in fields(kind)]
     for key in entry:

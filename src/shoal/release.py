@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.errors import InputError, UnsupportedError, VerificationError
+from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
 from shoal.manifest import commitment, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
@@ -113,6 +113,10 @@ class Release(Shown):
         from shoal.io.atomic import atomic_paths
         from shoal.io.files import check_writable_format
 
+        require_a("the output", path, (str, Path), "a path, whose ending says the format")
+        require_a("the key", key, (bytes, type(None)), "bytes, from an earlier secret half")
+        for what, switch in (("force", force), ("safe_csv", safe_csv)):
+            require_a(what, switch, bool, "True or False")
         target = Path(path)
         check_writable_format(target)
         companions = manifest_path(target), secret_path(target)
@@ -121,8 +125,8 @@ class Release(Shown):
         files = atomic_paths(target, *companions, force=force, progress=progress)
         with files as (table_file, manifest_file, secret_file):
             secret_file.chmod(0o600)
-            where, what = (table_file, target), (self.policy, self.data.schema)
-            write_verified(self.masked, *where, *what, safe_csv=safe_csv, persons=self.persons, progress=progress)
+            where, asked = (table_file, target), (self.policy, self.data.schema)
+            write_verified(self.masked, *where, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
             named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})

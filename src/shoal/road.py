@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +20,15 @@ import numpy as np
 from shoal.algorithms import most_suppressed, run, suppresses
 from shoal.collisions import Recoding, published_classes
 from shoal.declaration import examine
-from shoal.errors import InternalError, UnsupportedError, VerificationError, require_word
+from shoal.errors import (
+    ConfigError,
+    InternalError,
+    UnsupportedError,
+    VerificationError,
+    require_a,
+    require_seed,
+    require_word,
+)
 from shoal.inputs import Roles, as_policy, encoded
 from shoal.manifest import published_half, secret_half
 from shoal.measures.loss import measure
@@ -108,6 +117,15 @@ def anonymize(
         require_word(what, word, get_args(words))
     if isinstance(refine, str):
         require_word("refine", refine, ("fast", "thorough"))
+    require_a("refine", refine, (bool, str, int, float), "true, false, fast, thorough or a number of seconds")
+    require_a("algorithm", algorithm, str, "the name of an algorithm")
+    require_seed(seed)
+    if order == "keep":
+        warnings.warn(
+            "The records keep their order, and whoever knows the order of the original knows who is who; "
+            'order = "shuffle" publishes them in another.',
+            stacklevel=2,
+        )
     told = Progress.of(progress)
     data = encoded(data, Roles(schema, quasi, sensitive, person), policy=policy)
     policy = as_policy(policy)
@@ -115,6 +133,8 @@ def anonymize(
         data, objective = cellwise(data), "il"
     asis = examine(data.frame, data.schema).require()
     require_readable(data)
+    if not policy.models:
+        raise ConfigError("The policy is empty; write for example k = 5.")
     rules = data.rules(policy)
     if algorithm == "auto":
         # A search of less than a second is none to rely on.

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError, field_validator, model_validator
 from pydantic_core import core_schema
 
-from shoal.errors import ConfigError, InputError, did_you_mean
+from shoal.errors import ConfigError, InputError, did_you_mean, require_a, shown
 from shoal.taxonomy import Taxonomy
 
 Role = Literal["identifier", "person", "quasi", "sensitive", "other"]
@@ -57,7 +57,17 @@ class TaxonomySource(_Strict):
         return self
 
 
-class Attribute(_Strict):
+class _Called(type(BaseModel)):  # type: ignore[misc]
+    """What is made in Python gets our sentence; what stands in a file gets it with the file's name and line."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        try:
+            return super().__call__(*given, **named)
+        except ValidationError as problem:
+            raise ConfigError(_explain(problem, "", cls.__name__)) from None
+
+
+class Attribute(_Strict, metaclass=_Called):
     """One column: its role, and what is known about its values. Only `role` is needed; `shoal.toml` has the same keys.
 
     - `role`: "identifier" (dropped), "person" (whose each row is; dropped), "quasi" (masked), "sensitive" (published,
@@ -99,7 +109,7 @@ class Attribute(_Strict):
     taxonomy: Made | TaxonomySource | str | None = Field(
         None, description='A file (leaf;…;root), a rule such as { prefix = [3, 0] }, or "auto".'
     )
-    weight: float = Field(1.0, ge=0, description="How much this attribute's loss counts.")
+    weight: float = Field(1.0, ge=0, le=1e9, description="How much this attribute's loss counts.")
     order: list[str] | None = Field(None, description="All values of an ordered category, lowest first.")
     protect: list[str] = Field([], description="Protected inner nodes for extended p-sensitivity.")
     categories: dict[str, list[str]] | None = Field(
@@ -118,13 +128,22 @@ class Attribute(_Strict):
     round: float | None = Field(None, gt=0, description="Round numbers to multiples of this, before anything else.")
     top: float | str | None = Field(None, description="Top coding: larger values become this one.")
     bottom: float | str | None = Field(None, description="Bottom coding: smaller values become this one.")
-    truncate: Literal["day", "month", "quarter", "year", "decade"] | Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Dates to the start of a unit, numbers to so many decimals, texts to so many characters."
+    truncate: Literal["day", "month", "quarter", "year", "decade"] | Annotated[int, Field(ge=0, le=1000)] | None = (
+        Field(
+            None, description="Dates to the start of a unit, numbers to so many decimals, texts to so many characters."
+        )
     )
     drop: bool = Field(False, description="Leave the column out, as an identifier.")
     accept: str | None = Field(
         None, min_length=1, description="Why this column may be published as it is although it looks dangerous."
     )
+
+    @field_validator("order")
+    @classmethod
+    def _all_different(cls, order: list[str] | None) -> list[str] | None:
+        if order is not None and (not order or len(set(order)) < len(order)):
+            raise ValueError("name every value once, lowest first")
+        return order
 
     @model_validator(mode="after")
     def _keys_of_its_role(self) -> Attribute:
@@ -214,6 +233,12 @@ class Schema:
     folder: Path = field(default_factory=Path)
     missing: tuple[str, ...] = ("", "?")
 
+    def __post_init__(self) -> None:
+        require_a("attributes", self.attributes, Mapping, "a mapping of columns to attributes")
+        for name, attribute in self.attributes.items():
+            require_a("a column's name", name, str, "a text")
+            require_a(f"the attribute of '{name}'", attribute, Attribute, 'such as Attribute(role="quasi")')
+
     def named(self, role: Role) -> list[str]:
         """Returns the columns with a `role`, in the order they are declared."""
         return [name for name, attribute in self.attributes.items() if attribute.role == role]
@@ -240,6 +265,7 @@ class Schema:
         """
         if column is None:
             return self
+        require_a("person", column, str, "the name of a column")
         own = self.attributes.get(column)
         publish = "token" if published else own.publish if own is not None else None
         return Schema(
@@ -274,7 +300,10 @@ class Schema:
         ...
         shoal.errors.ConfigError: Column 'ward' has no role; declare [attributes.ward] with a role of ...
         """
+        require_a("columns", columns, Iterable, "the names of columns")
         columns = list(columns)
+        for name in columns:
+            require_a("a column's name", name, str, "a text")
         for name in self.attributes:
             if name != "*" and name not in columns:
                 raise ConfigError(f"[attributes.{name}]: the table has no such column; {did_you_mean(name, columns)}")
@@ -361,6 +390,7 @@ class Configuration:
 
 def read_config(path: str | Path) -> Configuration:
     """Read a `shoal.toml`; every error names the key, its line and what is allowed."""
+    require_a("the configuration", path, (str, Path), "the path of a shoal.toml")
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -391,6 +421,7 @@ def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration)
         return source.schema
     if isinstance(source, Mapping):
         return Schema({name: _attribute(name, value) for name, value in source.items()})
+    require_a("schema", source, (str, Path), 'a mapping such as {"age": "quasi"}, a Schema or a shoal.toml')
     return read_config(source).schema
 
 
@@ -429,10 +460,10 @@ def _explain(problem: ValidationError, text: str, name: str) -> str:
     if error["type"] == "missing":
         return f"{place}: {spot} is missing; {_hint(where[-1])}."
     if error["type"] == "literal_error":
-        shown = error["input"]
+        given = error["input"]
         allowed = re.findall(r"'([^']+)'", str(error["ctx"]["expected"]))
-        return f"{place}: {spot} = {shown!r} is not allowed; {did_you_mean(str(shown), allowed)}"
-    return f"{place}: {spot} = {error['input']!r} is not allowed; {error['msg'].removeprefix('Value error, ').lower()}."
+        return f"{place}: {spot} = {shown(given)} is not allowed; {did_you_mean(given, allowed)}"
+    return f"{place}: {spot} = {shown(error['input'])} is not allowed; {error['msg'].removeprefix('Value error, ').lower()}."
 
 
 def _is_branch(part: Any) -> bool:

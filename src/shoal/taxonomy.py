@@ -22,7 +22,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InputError, InternalError, did_you_mean
+from shoal.errors import ConfigError, InputError, InternalError, did_you_mean, require_a
 
 IntArray = NDArray[np.int32]
 
@@ -143,11 +143,17 @@ class Taxonomy:
         Equal labels may follow each other on a path, over the same leaves. A label that stands for different leaves in
         different rows is refused: published, it would not tell which. Returns the taxonomy.
         """
+        require_a("the rows of a taxonomy", rows, Iterable, "paths from leaf to root, such as ['flu', 'lung', '*']")
         labels: list[str] = []
         parent: list[int] = []
         known: dict[tuple[int, str], int] = {}
         row_ends: dict[str, int] = {}
         for row in rows:
+            require_a(
+                "a row of a taxonomy", row, (list, tuple), "labels from leaf to root, such as ['flu', 'lung', '*']"
+            )
+            for label in row:
+                require_a("a label of a taxonomy", label, str, "a text")
             if len(row) == 0:
                 raise ConfigError(f"Taxonomy '{name}' has an empty row; every row names a leaf and its ancestors.")
             node = -1
@@ -185,6 +191,9 @@ class Taxonomy:
 
         `name` is for messages ("taxonomy" by default). Returns the taxonomy.
         """
+        require_a("the parents of a taxonomy", parents, Mapping, "a mapping of values to parents")
+        for label in (*parents, *parents.values()):
+            require_a("a label of a taxonomy", label, str, "a text")
         children: dict[str, list[str]] = {}
         roots: dict[str, None] = {}
         for child, above in parents.items():
@@ -218,13 +227,16 @@ class Taxonomy:
 
         Columns are separated by semicolons, tabs or commas. Blank cells after the leaf are skipped. Returns the taxonomy.
         """
+        require_a("the taxonomy file", path, (str, Path), "a path")
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8-sig")
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
+            if isinstance(problem, UnicodeDecodeError):
+                raise InputError(f"The taxonomy file '{path}' is not UTF-8 text; save it as UTF-8.") from problem
+            if not isinstance(problem, OSError):  # a NUL in a name
+                raise InputError("The taxonomy file has a name that no file can have.") from None
             raise InputError(f"The taxonomy file '{path}' cannot be read: {problem.strerror}.") from problem
-        except UnicodeDecodeError as problem:
-            raise InputError(f"The taxonomy file '{path}' is not UTF-8 text; save it as UTF-8.") from problem
         try:
             rows = _cells(text)
         except csv.Error as problem:

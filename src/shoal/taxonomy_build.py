@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, InternalError
+from shoal.errors import ConfigError, InternalError, raw
 from shoal.taxonomy import Taxonomy
 
 Numbers = Sequence[float] | NDArray[np.float64]
@@ -185,7 +185,9 @@ def _distinct(values: Numbers, name: str) -> list[float]:
     _require_some(numbers, name)
     for number in numbers:
         if not math.isfinite(number):
-            raise ConfigError(f"Taxonomy '{name}' cannot place the value {number} in an interval.")
+            raise ConfigError(
+                f"Taxonomy '{name}' cannot place {raw(number, 'a value that is not finite')} in an interval."
+            )
     return numbers
 
 
@@ -244,7 +246,7 @@ def _labels_by_edges(numbers: list[float], edges: list[float], name: str) -> lis
     for number in numbers:
         if not edges[0] <= number <= edges[-1]:
             raise ConfigError(
-                f"Taxonomy '{name}': the value {number_label(number)} lies outside the edges "
+                f"Taxonomy '{name}': {raw(number, 'a value')} lies outside the edges "
                 f"{number_label(edges[0])} to {number_label(edges[-1])}; widen them."
             )
         place = min(bisect_right(edges, number), len(edges) - 1)
@@ -266,7 +268,7 @@ def _date_row(value: str, units: Sequence[str], name: str) -> list[str]:
     except ValueError:
         date = None
     if date is None or date.isoformat() != value:
-        raise ConfigError(f"Taxonomy '{name}': '{value}' is not a date like 2021-03-09.")
+        raise ConfigError(f"Taxonomy '{name}': {raw(value, 'a value')} is not a date like 2021-03-09.")
     year = value[:4]
     label = {
         "month": value[:7],

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from shoal.columns import typed
+from shoal.columns import EXACT_INTEGER, typed
 from shoal.errors import ConfigError, VerificationError
 from shoal.schema import Attribute, Schema
 
@@ -68,8 +68,9 @@ def _transform(series: pl.Series, attribute: Attribute) -> pl.Series:
         )
     if kind == "date":
         return _dates(values, attribute, name)
+    ends = [None if end is None else _number(end, name) for end in (attribute.bottom, attribute.top)]
     whole = series.dtype.is_integer() and all(
-        float(value).is_integer() for value in (attribute.round, attribute.top, attribute.bottom) if value is not None
+        float(value).is_integer() for value in (attribute.round, *ends) if value is not None
     )
     numbers = values
     if attribute.truncate is not None:
@@ -80,8 +81,7 @@ def _transform(series: pl.Series, attribute: Attribute) -> pl.Series:
         step = attribute.round
         # The product of a whole number and a step such as 0.1 has noise in its last digit; the step's own decimals do not.
         numbers = ((numbers / step).round() * step).round(_decimals(step))
-    low, high = (None if end is None else float(end) for end in (attribute.bottom, attribute.top))
-    numbers = numbers.clip(low, high)
+    numbers = numbers.clip(*ends)
     return numbers.cast(series.dtype) if whole else numbers
 
 
@@ -92,6 +92,18 @@ def _dates(dates: pl.Series, attribute: Attribute, name: str) -> pl.Series:
         dates = dates.dt.truncate(EVERY[attribute.truncate])
     low, high = (None if end is None else _date(end, name) for end in (attribute.bottom, attribute.top))
     return dates.clip(low, high)
+
+
+def _number(end: float | str, name: str) -> float:
+    try:
+        number = float(end)
+    except ValueError:
+        raise ConfigError(f"[attributes.{name}] {end!r} is not a number, as the column holds.") from None
+    if not abs(number) <= EXACT_INTEGER:
+        raise ConfigError(
+            f"[attributes.{name}] {end!r} is too large for a number; top and bottom lie among the values."
+        )
+    return number
 
 
 def _date(end: float | str, name: str) -> pl.Expr:

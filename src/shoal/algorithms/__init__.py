@@ -13,7 +13,7 @@ from inspect import signature
 from pkgutil import iter_modules
 from typing import Any
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, did_you_mean, shown
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -52,7 +52,7 @@ def most_suppressed(share: float, n: int) -> int:
     """How many of n records a share of them is; a share that means a whole number means it whatever its last digit."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise ConfigError(
-            f"suppress = {share!r} is not allowed; it is the largest share of records that may be suppressed, from 0 to 1."
+            f"suppress = {shown(share)} is not allowed; it is the largest share of records that may be suppressed, from 0 to 1."
         )
     return math.floor(share * n + 1e-9)
 

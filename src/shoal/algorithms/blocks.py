@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from shoal import exact
 from shoal.algorithms import find
 from shoal.algorithms.mondrian import cut_blocks
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, shown
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -98,7 +98,7 @@ def _size(name: str, n: int, blocks: int | None, options: dict[str, Any]) -> int
         return RECORDS if wanted else 0
     if blocks < 0:
         raise ConfigError(
-            f"{name}: blocks = {blocks!r} is not allowed; it must be 0 (no blocks) or a number of records."
+            f"{name}: blocks = {shown(blocks)} is not allowed; it must be 0 (no blocks) or a number of records."
         )
     if blocks and options.get("first") is not None:
         raise ConfigError(f"{name}: first names a record of the whole table; leave it out, or set blocks = 0.")

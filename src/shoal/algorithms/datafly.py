@@ -29,7 +29,7 @@ from shoal.algorithms.levels import (
     rolled_up,
     table_frequencies,
 )
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, shown
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -56,7 +56,9 @@ def datafly(
     class.
     """
     if threshold is not None and threshold < 0:
-        raise ConfigError(f"datafly: threshold = {threshold!r} is not allowed; it must be a whole number of records.")
+        raise ConfigError(
+            f"datafly: threshold = {shown(threshold)} is not allowed; it must be a whole number of records."
+        )
     require_masked("datafly", masked, rules)
     require_one_class(rules, "datafly")
     told = Progress.of(progress)

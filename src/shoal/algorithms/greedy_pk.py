@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from shoal.algorithms.common import diversity_weights, finish, grow_classes, require_one_class
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, shown
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -38,7 +38,7 @@ def greedy_pk(
     share = diversity_weights(rules, weights)
     if first is not None and not 0 <= first < data.n:
         raise ConfigError(
-            f"greedy_pk: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."
+            f"greedy_pk: first = {shown(first)} is not allowed; it must be a record between 0 and {data.n - 1}."
         )
     require_one_class(rules, "greedy_pk")
     start = int(np.random.default_rng(seed).integers(data.n)) if first is None else first

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from shoal.algorithms.common import finish, grow_classes, require_one_class
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, shown
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.policy import Rules
@@ -35,7 +35,7 @@ def k_member(
     """
     if first is not None and not 0 <= first < data.n:
         raise ConfigError(
-            f"k_member: first = {first!r} is not allowed; it must be a record between 0 and {data.n - 1}."
+            f"k_member: first = {shown(first)} is not allowed; it must be a record between 0 and {data.n - 1}."
         )
     require_one_class(rules, "k_member")
     if data.n <= rules.k:

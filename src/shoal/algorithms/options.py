@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 
 from shoal.algorithms import BLOCKED, COMMON, find
-from shoal.errors import ConfigError, did_you_mean, require_word
+from shoal.errors import ConfigError, did_you_mean, require_word, shown
 
 # Names that options had before, and those they have now.
 RENAMED = {("top_down", "order"): "visit"}
@@ -40,7 +40,7 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
     for key, value in options.items():
         now = RENAMED.get((name, key))
         if now is not None:
-            raise ConfigError(f"{name}: the option '{key}' is called '{now}' now; write {now} = {value!r}.")
+            raise ConfigError(f"{name}: the option '{key}' is called '{now}' now; write {now} = {shown(value)}.")
         if key in SETTINGS:
             raise ConfigError(f"{name}: '{key}' is no option of an algorithm; write it beside it, as [method] {key}.")
         if key not in allowed:
@@ -57,7 +57,7 @@ def _require_kind(what: str, value: Any, annotation: Any) -> None:
     if words:
         require_word(what, value, words)
     names = [NAMES.get(kind, "") for kind in kinds if kind is not NoneType]
-    raise ConfigError(f"{what} = {value!r} is not allowed; it must be {' or '.join(names)}.")
+    raise ConfigError(f"{what} = {shown(value)} is not allowed; it must be {' or '.join(names)}.")
 
 
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

@@ -16,6 +16,7 @@ from shoal.algorithms import run
 from shoal.algorithms.common import finish, require_one_class
 from shoal.algorithms.weighting import Weighting, normalized, weigh
 from shoal.algorithms.xmeans import Criterion, on_grid, xmeans
+from shoal.errors import ConfigError
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.pieces import pieces
@@ -72,6 +73,8 @@ def three_layer(
     Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
     """
     require_one_class(rules, "three_layer")
+    if k_pre is not None and k_pre < 1:
+        raise ConfigError(f"three_layer: k_pre = {k_pre} is not allowed; it must be a whole number at least 1.")
     with progress.stage("clustering", 0.6) as part:
         ready = preparation or prepare(
             data,

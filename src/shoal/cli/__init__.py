@@ -6,17 +6,20 @@ Exit codes: 0 done and verified, 1 a check failed, 2 the request or the input is
 from __future__ import annotations
 
 import sys
+import warnings
 
 from shoal.cli.app import app
-from shoal.errors import InternalError, ShoalError
+from shoal.errors import LONGEST, InternalError, ShoalError, because, show_values
 
 
 def main() -> None:
     """Run the command line and turn every error into one sentence and an exit code."""
     debug = "--debug" in sys.argv
-    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    arguments = [word for word in sys.argv[1:] if word not in ("--debug", "--show-values")]
+    warnings.showwarning = _note
     try:
-        code = app(args=arguments, prog_name="shoal", standalone_mode=False)
+        with show_values("--show-values" in sys.argv):
+            code = app(args=arguments, prog_name="shoal", standalone_mode=False)
     except ShoalError as problem:
         if debug:
             raise
@@ -30,6 +33,12 @@ def main() -> None:
         raise SystemExit(0) from None
     except MemoryError:
         _say("There is not enough memory for this table; use blocks, fewer columns, or a larger machine.")
+        raise SystemExit(2) from None
+    except OSError as problem:
+        if debug:
+            raise
+        where = f" '{str(problem.filename)[:LONGEST]}'" if problem.filename else ""
+        _say(f"The system refuses{where}: {problem.strerror or type(problem).__name__}.")
         raise SystemExit(2) from None
     except InternalError as problem:
         if debug:
@@ -49,9 +58,14 @@ def main() -> None:
             raise SystemExit(130) from None
         if debug:
             raise
-        _say(f"A bug in Shoal ({type(problem).__name__}: {problem}). Run again with --debug and report it.")
+        _say(f"A bug in Shoal ({type(problem).__name__}{because(problem)}). Run again with --debug and report it.")
         raise SystemExit(2) from None
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    if not {"--quiet", "-q"} & set(sys.argv):
+        sys.stderr.write(f"Note: {message}\n")
 
 
 def _say(sentence: str) -> None:

@@ -22,7 +22,8 @@ app = typer.Typer(
 def common(
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
 ) -> None:
-    """Every command takes --json, --quiet and, for the full story of an error, --debug."""
+    """Every command takes --json, --quiet and, for the full story of an error, --debug. Messages name columns and records, and
+    values of the table only with --show-values."""
     if version:
         typer.echo(VERSION)
         raise typer.Exit

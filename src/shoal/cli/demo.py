@@ -17,7 +17,7 @@ READMITTED = 0.3
 def demo(
     folder: Path = typer.Option("demo", "--folder", help="Where to put the files; made if it is not there."),
     records: int = typer.Option(5_000, "--records", "-n", min=100, help="How many admissions to make up."),
-    seed: int = typer.Option(7, "--seed", help="Another seed is another hospital."),
+    seed: int = typer.Option(7, "--seed", min=0, help="Another seed is another hospital."),
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:

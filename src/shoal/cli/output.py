@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JSON = typer.Option(False, "--json", help="Print one JSON object on stdout; messages go to stderr.")
 QUIET = typer.Option(False, "--quiet", "-q", help="Say nothing but errors.")
 PERSON = typer.Option(None, "--person", help="The column that says whose each row is, where people have several rows.")
-SEED = typer.Option(None, "--seed", help="Same input, configuration and seed give the same bytes.")
+SEED = typer.Option(None, "--seed", min=0, help="Same input, configuration and seed give the same bytes.")
 
 # Where nobody looks on, a line is enough every so often.
 SECONDS = 10.0

@@ -157,7 +157,7 @@ def _codec(encoding: str) -> str:
     try:
         "a".encode(encoding)  # lookup() also knows transformations that are no text encodings
         return codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
         raise ConfigError(f"unknown encoding '{encoding}': use one such as utf-8, utf-16, latin-1 or cp1252.") from None
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from shoal.errors import ConfigError, InputError, did_you_mean
+from shoal.errors import ConfigError, InputError, because, did_you_mean, require_a, require_names
 from shoal.io.atomic import atomic_path
 from shoal.io.delimited import check_delimiter, parse_delimited
 from shoal.io.frames import apply_missing, check_names, normalise, select_columns
@@ -71,6 +71,12 @@ def read_table(
     >>> read_table(path, missing=["?"]).rows()
     [(21, 'A'), (None, 'B')]
     """
+    require_a("the file", path, (str, Path), "a path")
+    for what, text in (("delimiter", delimiter), ("encoding", encoding)):
+        require_a(what, text, (str, type(None)), "a text")
+    for what, listed in (("missing", missing), ("columns", columns or ()), ("header", header or ())):
+        require_names(what, listed)
+    require_a("sheet", sheet, (str, int, type(None)), "a name, or a number counted from 1")
     path = Path(path)
     kind, extension, packed = kind_of(path, format)
     label = f"'{path}'"
@@ -267,7 +273,7 @@ def _read_jsonl_carefully(data: bytes, label: str) -> pl.DataFrame:
         try:
             row = json.loads(line, parse_constant=refuse_constant)
         except ValueError as error:
-            raise InputError(f"line {number} of {label} is not JSON: {error}.") from error
+            raise InputError(f"line {number} of {label} is not JSON{because(error)}.") from error
         if not isinstance(row, dict):
             raise InputError(
                 f'line {number} of {label} is no record: each line must be an object such as {{"age": 41}}.'

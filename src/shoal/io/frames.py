@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from shoal.errors import ConfigError, InputError, did_you_mean
+from shoal.errors import ConfigError, InputError, did_you_mean, raw
 from shoal.io.numbers import exact_or_text
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _floats(column: pl.Series, label: str) -> pl.Series:
     if infinite.any():
         row = int(infinite.arg_true()[0])
         raise InputError(
-            f"column '{column.name}' of {label} holds {column[row]} in row {row + 1}: "
+            f"column '{column.name}' of {label} holds {raw(column[row], 'an infinite number')} in row {row + 1}: "
             "replace infinite values by numbers, or by missing."
         )
     column = column.fill_nan(None)

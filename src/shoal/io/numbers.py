@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from shoal.errors import InputError
+from shoal.errors import InputError, raw
 
 # 01234 is a code (a zip, a record number), not twelve hundred and thirty-four.
 _CODE = r"^[+-]?0[0-9]"
@@ -88,8 +88,8 @@ def _real_column(text: pl.Series, real: pl.Series, place: Callable[[int], str]) 
             return None
         row = int(strange[0])
         raise InputError(
-            f"column '{text.name}' holds '{text[row]}' in {place(row)} among its numbers: "
-            f"correct it, or list '{text[row]}' under missing if that is what it means."
+            f"column '{text.name}' holds {raw(text[row], 'an infinite number or NaN')} in {place(row)} among its numbers: "
+            f"correct it, or list {raw(text[row], 'its text')} under missing if that is what it means."
         )
     if text.str.contains(_WHOLE).all():
         exact = exact_or_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from shoal.errors import ConfigError, InputError, MissingExtraError, did_you_mean
+from shoal.errors import ConfigError, InputError, MissingExtraError, because, did_you_mean
 from shoal.io.frames import apply_missing, check_names, normalise
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def read_sql(
         raise ConfigError("reading from a database needs either a table or a query: give exactly one of them.")
     address = _address(url)
     _check_sqlite_file(address)
+    if query is not None:
+        _require_one_select(query)
     with _connected(address, writing=False) as connection:
         if table is not None:
             frame = _fetch(connection, _select_all(connection, address, table), f"table '{table}'")
@@ -50,6 +53,15 @@ def read_sql(
     if frame.is_empty():
         raise InputError(f"{label} in {_name(address)} has no records: nothing is there to be read.")
     return normalise(apply_missing(frame, missing), label)
+
+
+def _require_one_select(query: str) -> None:
+    """One statement that reads. The transaction would refuse to write, but a database has more to offer than that."""
+    bare = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", " ", query, flags=re.DOTALL).strip()
+    if not re.match(r"\(*\s*(select|with|values)\b", bare, re.IGNORECASE):
+        raise ConfigError("the query is no SELECT: a table is read with one statement that begins with SELECT or WITH.")
+    if ";" in bare.rstrip("; \n\t\r"):
+        raise ConfigError("the query has several statements: a table is read with one SELECT.")
 
 
 def write_sql(frame: pl.DataFrame, url: str, table: str, *, force: bool = False) -> None:
@@ -249,7 +261,7 @@ def _fetch(connection: Connection, statement: Any, label: str) -> pl.DataFrame:
             parts = [_part(names, rows) for rows in result.partitions(_CHUNK)]
         except ValueError as error:
             raise InputError(
-                f"{label} holds a value that its column type does not allow ({error}): read it with a query "
+                f"{label} holds a value that its column type does not allow {because(error)}: read it with a query "
                 "that casts the column to text."
             ) from error
     return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame(schema=names)

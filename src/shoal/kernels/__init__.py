@@ -16,6 +16,8 @@ from pathlib import Path
 import numba
 from numba.core import config, event
 
+from shoal.errors import ConfigError
+
 HERE = Path(__file__).parent
 # Constants of these are compiled in as well.
 OTHERS = ("exact.py", "space.py", "policy.py", "models/base.py", "models/forms.py")
@@ -68,13 +70,29 @@ def is_cold() -> bool:
     return not compiled()
 
 
+def _require_own(folder: Path) -> None:
+    """Whoever can write to the folder decides what runs in this process, with the table in its hands."""
+    if os.name != "posix" or not folder.exists():
+        return
+    found = folder.stat()
+    if found.st_mode & 0o022 or found.st_uid not in (os.getuid(), 0):
+        raise ConfigError(
+            f"The folder of compiled code '{folder}' can be written by others, who could put code of theirs there: remove it, or "
+            f"make it yours alone (chmod go-w), or name another with XDG_CACHE_HOME."
+        )
+
+
 def _keep_compiled_code() -> None:
     """Point Numba to our folder, unless the user chose one; a home that cannot be written leaves Numba to its own ways."""
     if config.CACHE_DIR:  # type: ignore[attr-defined]
+        _require_own(Path(config.CACHE_DIR))  # type: ignore[attr-defined]
         return
     folder = cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for place in (folder.parent, folder):
+            place.mkdir(mode=0o700, exist_ok=True)
+            _require_own(place)
         os.utime(folder)
         others = sorted(folder.parent.glob("kernels-*"), key=lambda place: place.stat().st_mtime, reverse=True)
     except OSError:

@@ -15,10 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import InputError
+from shoal.errors import InputError, raw, require_a
 from shoal.measures.loss import ClassLosses, Measures, distinct_losses, heights, sse, state_losses, summarize
 from shoal.measures.regions import Cells, Ints, published_cells, read_against, suppressed_rows
 from shoal.microdata import Microdata
+from shoal.models.parameters import require
 from shoal.partition import Partition
 from shoal.schema import Schema
 from shoal.space import Interval, Set, Space, States, Tree
@@ -91,6 +92,11 @@ def measure_masked(
     >>> found.measures.ncp, found.notes
     (0.375, ('sse needs to know which records are in a class, or a file of class means.',))
     """
+    require_a("original", original, Microdata, "a Microdata")
+    require_a("masked", masked, pl.DataFrame, "a polars frame")
+    require("measure", "k", k, 1, whole=True)
+    for what, switch in (("aligned", aligned), ("averages", averages)):
+        require_a(what, switch, bool, "True or False")
     found = read_published(original, masked)
     if found.averaged or averages:
         return _of_averages(original, masked, found, k, averages=averages)
@@ -180,8 +186,8 @@ def _require_cover(original: Microdata, masked: pl.DataFrame, found: Published) 
     name = original.quasi[int(a)]
     text = found.cells[int(a)].texts[int(found.cells[int(a)].of_row[found.labels[row]])]
     raise InputError(
-        f"Column '{name}', record {int(row) + 1}: the published '{text}' does not cover the original "
-        f"'{original.frame[name][int(row)]}'; the tables are not in the same order or do not belong together."
+        f"Column '{name}', record {int(row) + 1}: {raw(text, 'what is published')} does not cover the original"
+        f"{raw(original.frame[name][int(row)], '')}; they are in different orders or do not belong together."
     )
 
 

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.columns import declared_taxonomy, is_named, texts
-from shoal.errors import ConfigError, InputError
+from shoal.errors import ConfigError, InputError, because, raw
 from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, MISSING_MEMBER, SUPPRESSED, Domain, Interval, Set, Space, States, Tree
@@ -251,9 +251,9 @@ def _read(column: Cells, reader: Callable[[str], Any]) -> list[Any]:
         try:
             found.append(reader(text))
         except (ValueError, KeyError, ConfigError) as problem:
-            detail = f" ({problem})" if isinstance(problem, ConfigError) else ""
+            detail = because(problem) if isinstance(problem, ConfigError) else ""
             raise InputError(
-                f"Column '{column.name}': '{text}' is neither a value nor a generalization that the configuration "
+                f"Column '{column.name}': {raw(text, 'a cell')} is neither a value nor a generalization that the configuration "
                 f"knows{detail}; write [17, 39], a node of the taxonomy, {{a, b}}, or * for suppressed."
             ) from None
     return found

@@ -30,7 +30,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import InputError
+from shoal.errors import InputError, require_a
 from shoal.measures.attacks import Exposure, Floats, Ints, MaskedTable, shared_quasi
 from shoal.measures.regions import common_space, relate
 from shoal.progress import Progress, Told
@@ -286,6 +286,12 @@ def attack_releases(
     >>> shoal.attack_releases([first, second], schema, k=2)[1].sentence
     'Comparing the two newest releases gives away the sensitive values of 1 records ... for example, who joined ... has HIV.'
     """
+    require_a("releases", releases, (list, tuple), "a list of polars frames, oldest first")
+    for one in releases:
+        require_a("a release", one, pl.DataFrame, "a polars frame")
+    require_a("schema", schema, Schema, "a Schema")
+    require_a("k", k, (int, np.integer), "a whole number")
+    require_a("targets", targets, (pl.DataFrame, type(None)), "a polars frame")
     told, names, found = Progress.of(progress), schema.named("sensitive"), []
     read = Releases.of(releases, schema, targets)
     for name in names:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, like, raw, shown
 from shoal.models.base import TOLERANCE, Attribute, Model, Rule, require_column, rounded
 from shoal.models.column import Column, Ints
 from shoal.models.forms import Shares
@@ -65,8 +65,8 @@ class AlphaK(Model):
                 # A misspelt value would protect nobody, and nothing would show it.
                 if value not in known:
                     raise ConfigError(
-                        f"alpha_k: '{value}' of values is no value of '{column.name}'; "
-                        f"{did_you_mean(value, column.labels)}"
+                        f"alpha_k: {shown(value)} of values is no value of '{column.name}'; "
+                        f"{like(str(value), column.labels)}"
                     )
             free = [label not in self.values for label in column.labels]
             upper[: len(column.labels)][free] = np.inf
@@ -91,7 +91,7 @@ class AlphaRule(SharesRule):
             return None
         return (
             f"alpha_k with alpha = {self.model.alpha:g} allows no value in more than {self.model.alpha:g} of the "
-            f"records, and {share:.6g} of them have '{self.labels[value]}' as '{self.attribute}'; "
+            f"records, and {share:.6g} of them have {raw(self.labels[value], 'one value')} as '{self.attribute}'; "
             f"ask for alpha ≥ {rounded(share, up=True)}"
         )
 

@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, like, raw
 from shoal.models.column import Column, Floats, Ints, View, occurring
 from shoal.models.forms import Form
 from shoal.models.parameters import Name, declared
@@ -220,8 +220,8 @@ def leaves_of(model: Model, column: Column) -> tuple[Taxonomy, Ints]:
     for code in occurring(column):
         if leaves[code] < 0:
             raise ConfigError(
-                f"{model} cannot place the value '{column.labels[code]}' of '{column.name}': it is no leaf of "
-                f"taxonomy '{tree.name}'; {did_you_mean(column.labels[code], tree.leaf_codes)}"
+                f"{model} cannot place {raw(column.labels[code], 'a value')} of '{column.name}': it is no leaf of "
+                f"taxonomy '{tree.name}'; {like(column.labels[code], tree.leaf_codes)}"
             )
     return tree, leaves
 

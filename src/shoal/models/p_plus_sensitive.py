@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, raw
 from shoal.models.base import Attribute, Model, Rule, require_column
 from shoal.models.column import Column, Ints, occurring, regrouped
 from shoal.models.p_sensitive import DistinctRule
@@ -66,7 +66,7 @@ def category_of(model: Model, column: Column) -> Ints:
     for code in occurring(column):
         if of_code[code] < 0:
             raise ConfigError(
-                f"The value '{column.labels[code]}' of '{column.name}' is in none of the categories "
+                f"{raw(column.labels[code], 'A value')} of '{column.name}' is in none of the categories "
                 f"{', '.join(name for name, _ in column.categories)}, and {model} needs them all placed."
             )
     return of_code

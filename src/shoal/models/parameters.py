@@ -23,7 +23,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, did_you_mean, shown
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Name(Parameter):
     def check(self, model: str, name: str, value: Any) -> None:
         """A text that is not empty."""
         if not isinstance(value, str) or not value:
-            raise ConfigError(f"{model}: {name} = {value!r} is not allowed; it must be the name of a column.")
+            raise ConfigError(f"{model}: {name} = {shown(value)} is not allowed; it must be the name of a column.")
 
     def kind(self) -> dict[str, Any]:
         """A text."""
@@ -119,7 +119,7 @@ class Texts(Parameter):
     def check(self, model: str, name: str, value: Any) -> None:
         """Not one text by itself: that would be a list of its letters."""
         if isinstance(value, str) or not isinstance(value, Sequence) or not len(value):
-            raise ConfigError(f"{model}: {name} = {value!r} is not allowed; it must be {self.otherwise}.")
+            raise ConfigError(f"{model}: {name} = {shown(value)} is not allowed; it must be {self.otherwise}.")
 
     def kind(self) -> dict[str, Any]:
         """An array."""
@@ -171,10 +171,10 @@ def require(
     number = isinstance(value, (int, np.integer)) if whole else isinstance(value, (int, float, np.number))
     number = number and not isinstance(value, bool) and math.isfinite(value)
     if not number or not (low < value if above else low <= value) or (high is not None and value > high):
-        raise ConfigError(f"{model}: {parameter} = {value!r} is not allowed; it must be {kind} {allowed}.")
+        raise ConfigError(f"{model}: {parameter} = {shown(value)} is not allowed; it must be {kind} {allowed}.")
 
 
 def require_word(model: str, parameter: str, value: Any, allowed: Sequence[str]) -> None:
     """One message shape for a parameter that is one of a few words."""
-    if value not in allowed:
-        raise ConfigError(f"{model}: {parameter} = {value!r} is not allowed; {did_you_mean(str(value), allowed)}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ConfigError(f"{model}: {parameter} = {shown(value)} is not allowed; {did_you_mean(value, allowed)}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ConfigError, did_you_mean
+from shoal.errors import ConfigError, like, raw
 from shoal.models.base import TOLERANCE, Attribute, Model, Rule, by_blocks, require_column, rounded
 from shoal.models.column import Codes, Column, Floats, Ints, View, occurring, own_values
 from shoal.models.forms import Breach, Form
@@ -100,8 +100,8 @@ class Personalized(Model):
         for node, above in zip(value, guard, strict=True):
             if above >= 0 and not (tree.first[above] <= tree.first[node] and tree.last[node] <= tree.last[above]):
                 raise ConfigError(
-                    f"personalized: the guard '{tree.labels[above]}' of '{column.name}' is not above the value "
-                    f"'{tree.labels[node]}' that it guards; name that value or a node above it."
+                    f"personalized: the guard '{tree.labels[above]}' of '{column.name}' is not above "
+                    f"{raw(tree.labels[node], 'a value')} that it guards; name that value or a node above it."
                 )
         return BreachRule(self, column, view, n, tree, value, guard)
 
@@ -120,7 +120,7 @@ def _guards_of_values(guard: Any, column: Column, tree: Taxonomy, value: Ints) -
             # A misspelt value, or a node above the values, would guard nobody and nothing would show it.
             if label not in known:
                 raise ConfigError(
-                    f"personalized: '{label}' of guard is no value of '{column.name}'; {did_you_mean(label, known)}"
+                    f"personalized: '{label}' of guard is no value of '{column.name}'; {like(label, known)}"
                 )
         nodes = [_node(tree, wanted[label]) if label in wanted else -1 for label in column.labels]
         nodes += [-1] * (len(value) - len(nodes))
@@ -200,7 +200,7 @@ class BreachRule(Rule):
             return None
         worst = int(needed.argmax())
         return (
-            f"personalized with breach = {self.model.breach:g} fails for the guard '{self.labels[worst]}' of "
+            f"personalized with breach = {self.model.breach:g} fails for {raw(self.labels[worst], 'a guard')} of "
             f"'{self.attribute}': {int(owners[worst])} records have it and too few lie outside; "
             f"ask for breach ≥ {rounded(float(needed[worst]), up=True)}"
         )

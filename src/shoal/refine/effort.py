@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, shown
 
 Effort = Literal["fast", "thorough"] | float
 
@@ -45,6 +45,6 @@ def relocation_budget(effort: Effort) -> int:
 def _seconds(effort: Effort) -> float:
     if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort <= DAY:
         raise ConfigError(
-            f"refine = {effort!r} is not allowed; write fast, thorough or a number of seconds, at most {DAY:,} (a day)."
+            f"refine = {shown(effort)} is not allowed; write fast, thorough or a number of seconds, at most {DAY:,} (a day)."
         )
     return float(effort)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.errors import ConfigError, InputError
+from shoal.errors import ConfigError, InputError, require_a
 from shoal.io.written import read_written
 from shoal.models import MODELS, Model, Rule, Sensitive
 from shoal.models.persons import Crowd
@@ -58,6 +58,7 @@ def verify(
     >>> print(evidence.violations[0])
     class (age = [30, 39]) with 1 record fails k_anonymity(k = 2) by 1
     """
+    _require_frames(masked, policy, schema, cells)
     told = Progress.of(progress)
     require_transformed(masked, schema)
     with told.stage(weight=0.5) as part:
@@ -110,6 +111,13 @@ def verify_file(
         written = read_written(path, missing=schema.missing, format=format)
     with told.stage() as part:
         return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells, progress=part)
+
+
+def _require_frames(masked: Any, policy: Any, schema: Any, cells: Any) -> None:
+    require_a("masked", masked, pl.DataFrame, "a polars frame")
+    require_a("policy", policy, (Policy, type(None)), "a Policy")
+    require_a("schema", schema, Schema, "a Schema")
+    require_a("cells", cells, (pl.DataFrame, type(None)), "a polars frame")
 
 
 def _judged(
@@ -176,6 +184,7 @@ def audit(
     >>> {found.model: found.strongest for found in shoal.audit(masked, schema)}["alpha_k"]
     0.5
     """
+    _require_frames(masked, policy, schema, cells)
     told = Progress.of(progress)
     with told.stage(weight=0.2) as part:
         opened = _opened(masked, schema, policy, cells, part)

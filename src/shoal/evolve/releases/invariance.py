@@ -44,7 +44,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import ConfigError, InfeasibleError, InternalError, UnsupportedError
+from shoal.errors import ConfigError, InfeasibleError, InternalError, UnsupportedError, raw, shown
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned
 from shoal.microdata import Microdata
 from shoal.policy import Policy
@@ -293,7 +293,7 @@ def assign(
         most, total = len(stock[value]), sum(map(len, stock.values()))
         raise InfeasibleError(
             f"m-invariance with m = {work.m} allows no value more than {total // work.m} of {total} records at the first "
-            f"release, and {most} have {attribute} = {names[value]}; "
+            f"release, and {most} have {raw(names[value], 'one value')} as {attribute}; "
             + (f"take m = {total // most} or less." if total // most >= 2 else 'use guard = "batching".'),
             witness=names[value],
         )
@@ -441,7 +441,9 @@ def _checked_m(m: int | None, data: Microdata, policy: Policy) -> int:
     if m is None:
         return max(2, least)
     if isinstance(m, bool) or not isinstance(m, int) or m < max(2, least):
-        raise ConfigError(f"m = {m!r} is not allowed; the policy needs a whole number of at least {max(2, least)}.")
+        raise ConfigError(
+            f"m = {shown(m)} is not allowed; the policy needs a whole number of at least {max(2, least)}."
+        )
     return m
 
 

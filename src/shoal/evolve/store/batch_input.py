@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from shoal.columns import texts
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, did_you_mean, raw
 from shoal.evolve.store.settings import TYPES, Settings, type_names
 from shoal.io.frames import to_polars
 
@@ -86,7 +86,7 @@ def read_keys(source: Any, settings: Settings) -> list[str]:
         row = int(twice.arg_max() or 0)
         again = int((keys == keys[row]).arg_true()[1])
         raise InputError(
-            f"Column '{settings.key}': key '{keys[row]}' stands in records {row + 1} and {again + 1} of the batch; "
+            f"Column '{settings.key}': {raw(keys[row], 'one key')} stands in records {row + 1} and {again + 1} of the batch; "
             "leave one of them out."
         )
     return keys.to_list()
@@ -127,8 +127,8 @@ def fitted(column: pl.Series, kind: str) -> pl.Series:
         row = int(column.is_not_null().arg_max() or 0)
     shown = "a whole number" if kind == "integer" else {"date": "a date such as 2024-03-31"}.get(kind, f"a {kind}")
     raise InputError(
-        f"Column '{column.name}', record {row + 1} of the batch: '{column[row]}' is not {shown}, as this column holds in the "
-        "store; correct it."
+        f"Column '{column.name}', record {row + 1} of the batch: {raw(column[row], 'the value')} is not {shown}, "
+        "as this column holds in the store; correct it."
     )
 
 

@@ -25,14 +25,13 @@ from shoal.columns import (
     told_apart,
     typed,
 )
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, like, raw
 from shoal.models import Sensitive
 from shoal.policy import Policy, Rules
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, Codes, Domain, Interval, Measure, Set, Space, Tree
 from shoal.spelling import alike
 from shoal.taxonomy import Taxonomy
-from shoal.taxonomy_build import number_label
 
 Floats = NDArray[np.float64]
 Map = NDArray[np.int64]
@@ -238,7 +237,7 @@ class Codebook:
         if outside.any():
             row = int(outside.arg_max() or 0)
             raise InputError(
-                f"Column '{self.name}', record {row + 1} of the batch: {number_label(float(numbers[row]))} lies outside the "
+                f"Column '{self.name}', record {row + 1} of the batch: {raw(float(numbers[row]), 'the value')} lies outside the "
                 "declared domain; correct it, or make a new store with a wider domain."
             )
 
@@ -367,6 +366,6 @@ def _require_known(series: pl.Series, labels: Sequence[str], book: Codebook, wha
         row = int(strange.arg_max() or 0)
         more = f" (and {int(strange.sum()) - 1} more records)" if strange.sum() > 1 else ""
         raise InputError(
-            f"Column '{book.name}', record {row + 1} of the batch: the {what} does not know '{series[row]}'{more}; correct it, "
-            f"or make a new store with a {what} that has it; {did_you_mean(str(series[row]), labels)}"
+            f"Column '{book.name}', record {row + 1} of the batch: the {what} does not know {raw(series[row], 'the value')}"
+            f"{more}; correct it, or make a new store with a {what} that has it; {like(str(series[row]), labels)}"
         )

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from shoal.errors import InputError
+from shoal.errors import InputError, raw
 from shoal.evolve.i3m.classes import Batch, Classes, Numbers
 from shoal.evolve.store import tables
 from shoal.evolve.store.batch_input import KeyedRows, completed, widened
@@ -110,14 +110,16 @@ def locate(
     for row, key in enumerate(given["insert"].keys if "insert" in given else []):
         if key in found:
             raise InputError(
-                f"Column '{settings.key}', record {row + 1} of the batch: key '{key}' is in the store already; update it, or "
+                f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key')} is in the store already; "
+                "update it, or "
                 "leave it out."
             )
     for keys in (given["update"].keys if "update" in given else [], leaving):
         for row, key in enumerate(keys):
             if key not in found:
                 raise InputError(
-                    f"Column '{settings.key}', record {row + 1} of the batch: key '{key}' is not in the store; insert it, or "
+                    f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key')} is not in the store; "
+                    "insert it, or "
                     "leave it out."
                 )
     given = {**given}
@@ -342,7 +344,7 @@ def _require_once(keys: Sequence[str], column: str) -> None:
     for key in keys:
         if key in seen:
             raise InputError(
-                f"Column '{column}': key '{key}' is named twice in one batch; do one thing with it at a time."
+                f"Column '{column}': {raw(key, 'one key')} is named twice in one batch; do one thing with it at a time."
             )
         seen.add(key)
 

@@ -1,0 +1,99 @@
+"""More than a thousand hostile configurations, command lines and calls: each one sentence, exit code 2, no value of the table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.cli.errors import call, captured, inside
+from tests.hostile import BASE, CANARIES, END, FRAME, Case, calls, command_lines, configurations
+
+import shoal
+from shoal.errors import ShoalError
+
+pytestmark = pytest.mark.unshown
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("hostile")
+    FRAME.write_csv(place / "table.csv")
+    (place / "shoal.toml").write_text(BASE + END)
+    data = shoal.read(place / "table.csv", place / "shoal.toml")
+    shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False).write(place / "ready.csv")
+    return place
+
+
+def complaint(sentence: str) -> str | None:
+    """What is wrong with what was said."""
+    if not sentence.strip():
+        return "nothing was said"
+    if "\n" in sentence.strip():
+        return "more than one line"
+    if "Traceback" in sentence or "bug in shoal" in sentence.casefold():
+        return "our bug"
+    found = [canary for canary in CANARIES if canary in sentence]
+    return f"a value of the table: {found}" if found else None
+
+
+def run(case: Case, folder: Path) -> tuple[bool, str | None]:
+    """Whether it was refused, and what is wrong with the answer."""
+    if case.call is not None:
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+                warnings.simplefilter("ignore")
+                case.call(folder)
+        except ShoalError as problem:
+            return True, complaint(str(problem))
+        except Exception as problem:
+            return True, f"{type(problem).__name__}: {problem}"[:300]
+        return False, None
+    arguments = case.arguments or ("anonymize", "-c", "hostile.toml", "-o", "masked.csv", "--force", "--quiet")
+    if case.config is not None:
+        (folder / "hostile.toml").write_text(case.config, encoding="utf-8")
+    before = set(folder.iterdir())
+    with inside(folder), captured() as (_, err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = call(arguments)
+    for made in set(folder.iterdir()) - before:
+        made.unlink() if made.is_file() else shutil.rmtree(made)
+    if code == 0:
+        return False, None
+    if code not in (1, 2):
+        return True, f"exit code {code}"
+    last = [line for line in err.getvalue().splitlines() if line.startswith("shoal: ")]
+    return True, complaint("\n".join(last)) if last else f"no sentence: {err.getvalue()[-300:]}"
+
+
+def judged(some: list[Case], folder: Path) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    wrong = []
+    for case in some:
+        refused, problem = run(case, folder)
+        counted["refused" if refused else "allowed"] += 1
+        if problem is not None:
+            wrong.append(f"{case.what}: {problem}")
+    assert not wrong, f"{len(wrong)} of {len(some)}:\n" + "\n".join(wrong[:40])
+    return counted
+
+
+STEP = 1 if os.environ.get("SHOAL_HOSTILE") == "all" else 6
+"""Every sixth configuration is enough for every key and every wrong value to have its turn; SHOAL_HOSTILE=all takes them all."""
+
+
+def test_configurations(folder: Path) -> None:
+    assert judged(list(configurations())[::STEP], folder)["refused"] > 1000
+
+
+def test_command_lines(folder: Path) -> None:
+    assert judged(list(command_lines()), folder)["refused"] > 500
+
+
+def test_calls(folder: Path) -> None:
+    assert judged(list(calls()), folder)["refused"] > 2000
