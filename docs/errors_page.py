@@ -24,8 +24,8 @@ def errors_page() -> str:
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             _, _, err, _ = provoke(case, Path(folder))
-        # On a machine that has compiled nothing yet, the first one says so.
-        err = "\n".join(line for line in err.splitlines() if not line.startswith("Compiling "))
+        # On a machine that has compiled nothing yet, the first one says so, and how far it is.
+        err = "\n".join(line for line in err.splitlines() if not line.startswith(("Compiling ", "masking (")))
         sentence = (
             " ".join(err.split())
             .removeprefix("shoal: ")

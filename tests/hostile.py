@@ -154,7 +154,7 @@ def configurations() -> Iterator[Case]:
             yield made(section, value, f"{section} = {value}\n")
 
 
-SLOW = ("demo", "reproduce", "doctor")
+SLOW = ("demo", "reproduce", "doctor", "explore", "compare")
 """Commands that do much by themselves: only requests that they must refuse at once are made of them."""
 
 

@@ -74,6 +74,12 @@ def test_order_is_shuffled_unless_kept() -> None:
     assert shuffled["cost"].sort().equals(frame["cost"].sort())
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_kept_order_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="keep their order"):
+        release(hospital(200, 4), order="keep")
+
+
 def test_what_is_written_reads_back_and_verifies(tmp_path: Path) -> None:
     made = release(hospital(300, 5))
     for suffix in ["csv", "parquet", "jsonl", "xlsx", "arrow"]:

@@ -160,15 +160,16 @@ def show_values(may: bool = True) -> Iterator[None]:
         _may_show = before
 
 
-def raw(value: object, instead: str) -> str:
-    """A value of the table as a message may say it: `instead` of the value, unless values may be shown.
+def raw(value: object, instead: str, called: str = "") -> str:
+    """A value of the table as a message may say it: `instead` of the value, unless values may be shown; then `called` so.
 
     >>> raw("flu", "its value")
     'its value'
     """
     if not _may_show:
         return instead
-    return shown(int(value) if isinstance(value, float) and value.is_integer() else value)
+    plain = shown(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return f"{called} {plain}" if called else plain
 
 
 def because(problem: Exception) -> str:

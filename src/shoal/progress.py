@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import NamedTuple, TypeVar
 
-from shoal.errors import Cancelled
+from shoal.errors import Cancelled, ConfigError, shown
 
 Told = Callable[[float], None]
 Job = TypeVar("Job")
@@ -92,6 +92,10 @@ class Progress:
             return told
         if told is None:
             return cls()
+        if not callable(told):
+            raise ConfigError(
+                f"progress = {shown(told)} is not allowed; it must be a function of the share, or a Progress."
+            )
         return cls(lambda moment: told(moment.share))
 
     def __call__(self, share: float) -> None:

@@ -186,7 +186,7 @@ def _distinct(values: Numbers, name: str) -> list[float]:
     for number in numbers:
         if not math.isfinite(number):
             raise ConfigError(
-                f"Taxonomy '{name}' cannot place {raw(number, 'a value that is not finite')} in an interval."
+                f"Taxonomy '{name}' cannot place {raw(number, 'a value that is not finite', 'the value')} in an interval."
             )
     return numbers
 
@@ -246,7 +246,7 @@ def _labels_by_edges(numbers: list[float], edges: list[float], name: str) -> lis
     for number in numbers:
         if not edges[0] <= number <= edges[-1]:
             raise ConfigError(
-                f"Taxonomy '{name}': {raw(number, 'a value')} lies outside the edges "
+                f"Taxonomy '{name}': {raw(number, 'a value', 'the value')} lies outside the edges "
                 f"{number_label(edges[0])} to {number_label(edges[-1])}; widen them."
             )
         place = min(bisect_right(edges, number), len(edges) - 1)

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.cli.errors import call, captured, inside
-from tests.forged.cases import CASES, Case
+from tests.forged.cases import CASES as FIRST
+from tests.forged.cases import Case
+from tests.forged.more import MORE
+
+CASES = [*FIRST, *MORE]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

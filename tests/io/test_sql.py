@@ -167,8 +167,18 @@ def test_unknown_table(url: str, name: str) -> None:
 
 def test_reading_cannot_change_anything(url: str, name: str) -> None:
     write_sql(TABLE, url, name)
-    _message(lambda: read_sql(url, query=f'DELETE FROM "{name}"'))
-    _message(lambda: read_sql(url, query=f'DELETE FROM "{name}" RETURNING id'))
+    for query in (
+        f'DELETE FROM "{name}"',
+        f'DELETE FROM "{name}" RETURNING id',
+        f'SELECT 1; DELETE FROM "{name}"',
+        f'/* SELECT */ DELETE FROM "{name}"',
+        "PRAGMA user_version = 3",
+    ):
+        with pytest.raises(ConfigError, match="SELECT"):
+            read_sql(url, query=query)
+    assert read_sql(url, query=f"SELECT ';', id FROM \"{name}\" -- all; of them\n;").height == 3
+    # What begins like a SELECT is held back by the transaction.
+    _message(lambda: read_sql(url, query=f'WITH gone AS (DELETE FROM "{name}" RETURNING id) SELECT * FROM gone'))
     assert read_sql(url, table=name).height == 3
 
 

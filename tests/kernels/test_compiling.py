@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from numba import njit
@@ -49,3 +54,18 @@ def test_no_garbage_is_collected_while_compiling() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    """Whoever writes there decides what runs here."""
+    (tmp_path / "shoal").mkdir()
+    (tmp_path / "shoal").chmod(0o777)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    found = subprocess.run(
+        [sys.executable, "-c", "import shoal.kernels"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 1 and "can be written by others" in found.stderr
+    (tmp_path / "shoal").chmod(0o755)
+    assert subprocess.run([sys.executable, "-c", "import shoal.kernels"], env=environment, check=False).returncode == 0
+    assert all(stat.S_IMODE(made.stat().st_mode) == 0o700 for made in (tmp_path / "shoal").iterdir())

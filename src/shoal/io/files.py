@@ -74,8 +74,9 @@ def read_table(
     require_a("the file", path, (str, Path), "a path")
     for what, text in (("delimiter", delimiter), ("encoding", encoding)):
         require_a(what, text, (str, type(None)), "a text")
-    for what, listed in (("missing", missing), ("columns", columns or ()), ("header", header or ())):
-        require_names(what, listed)
+    for what, listed in (("missing", missing), ("columns", columns), ("header", header)):
+        if listed is not None:
+            require_names(what, listed)
     require_a("sheet", sheet, (str, int, type(None)), "a name, or a number counted from 1")
     path = Path(path)
     kind, extension, packed = kind_of(path, format)

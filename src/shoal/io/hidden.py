@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,11 @@ _EXCEL_PARTS = re.compile(
 )
 _SHEETS = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 _SHARED = re.compile(rb'<c [^>]*t="s"[^>]*>\s*<v>(\d+)</v>')
+AROUND: tuple[str, ...] = ("docProps/core.xml", "xl/workbook.xml")
+_PROPERTIES = re.compile(rb"<(dc:title|dc:subject|dc:description|cp:keywords|cp:category|cp:contentStatus)>[^<]")
+_BESIDE_CELLS = re.compile(
+    rb"<(mergeCell|dataValidation|conditionalFormatting|hyperlink|headerFooter|protectedRange|customSheetView|scenario)[ >/]"
+)
 _DESCRIBING = re.compile(
     rb"ARROW:schema|pandas|org\.apache\.spark\..*|parquet\.avro\.schema|writer\.(model\.name|.*date)"
 )
@@ -41,6 +47,7 @@ def excel_holds_more(path: Path, label: str) -> int:
             sheets = _in_order(book)
             contents = {name: book.read(name) for name in book.namelist() if _SHEETS.fullmatch(name)}
             shared = book.read("xl/sharedStrings.xml") if "xl/sharedStrings.xml" in book.namelist() else b""
+            around = {name: book.read(name) for name in AROUND if name in book.namelist()}
     except (OSError, zipfile.BadZipFile, KeyError) as error:
         raise InputError(f"{label} is not a readable Excel file ({error}): save it again as .xlsx.") from error
     filled = [name for name, content in contents.items() if re.search(rb"<(v|is)[ >]", content)]
@@ -48,12 +55,36 @@ def excel_holds_more(path: Path, label: str) -> int:
         _refuse(label, f"{len(filled)} sheets with values (some may be hidden)", "keep the sheet that is published")
     if any(re.search(rb"<f[ >/]", contents[name]) for name in filled):
         _refuse(label, "formulas, which may show anything", "save their values instead")
+    _plain_cells([contents[name] for name in filled], around, label)
     used = {int(index) for name in filled for index in _SHARED.findall(contents[name])}
     held = len(re.findall(rb"<si[ >/]", shared))
     if held > len(used):
         _refuse(label, f"{held - len(used)} texts that stand in no cell", "save the values alone in a new workbook")
     _numbers_as_text(contents, filled, shared, label)
     return sheets.index(filled[0]) if filled and filled[0] in sheets else 0
+
+
+def _plain_cells(sheets: list[bytes], around: Mapping[str, bytes], label: str) -> None:
+    """Properties, names, headers of pages, lists of values: texts outside the cells. Colours and hidden rows: records marked."""
+    if _PROPERTIES.search(around.get("docProps/core.xml", b"")):
+        _refuse(label, "a title or other properties", "remove them")
+    if b"<definedName" in around.get("xl/workbook.xml", b""):
+        _refuse(label, "names of its own", "save the values alone in a new workbook")
+    for sheet in sheets:
+        beside = _BESIDE_CELLS.search(sheet)
+        if beside:
+            _refuse(label, f"more than plain cells ({beside[1].decode()})", "save the values alone in a new workbook")
+        if re.search(rb'<row [^>]*hidden="(1|true)"', sheet):
+            _refuse(label, "hidden rows", "show or remove them")
+        styles: dict[bytes, set[bytes]] = {}
+        for column, row, rest in re.findall(rb'<c r="([A-Z]+)(\d+)"([^>]*)>', sheet):
+            style = re.search(rb'\bs="(\d+)"', rest)
+            if int(row) > 1 and not rest.rstrip().endswith(b"/"):
+                styles.setdefault(column, set()).add(style[1] if style else b"0")
+        marked = sorted(column for column, found in styles.items() if len(found) > 1)
+        if marked:
+            where = f"cells of its column {marked[0].decode()} formatted in different ways, which tells records apart"
+            _refuse(label, where, "give all cells of a column one format")
 
 
 def parquet_holds_more(path: Path, label: str) -> None:

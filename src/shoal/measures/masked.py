@@ -186,8 +186,8 @@ def _require_cover(original: Microdata, masked: pl.DataFrame, found: Published) 
     name = original.quasi[int(a)]
     text = found.cells[int(a)].texts[int(found.cells[int(a)].of_row[found.labels[row]])]
     raise InputError(
-        f"Column '{name}', record {int(row) + 1}: {raw(text, 'what is published')} does not cover the original"
-        f"{raw(original.frame[name][int(row)], '')}; they are in different orders or do not belong together."
+        f"Column '{name}', record {int(row) + 1}: {raw(text, 'what is published', 'the published')} does not cover the "
+        f"original{raw(original.frame[name][int(row)], '', ' =')}; they are in different orders or do not belong together."
     )
 
 

@@ -220,7 +220,7 @@ def leaves_of(model: Model, column: Column) -> tuple[Taxonomy, Ints]:
     for code in occurring(column):
         if leaves[code] < 0:
             raise ConfigError(
-                f"{model} cannot place {raw(column.labels[code], 'a value')} of '{column.name}': it is no leaf of "
+                f"{model} cannot place {raw(column.labels[code], 'a value', 'the value')} of '{column.name}': it is no leaf of "
                 f"taxonomy '{tree.name}'; {like(column.labels[code], tree.leaf_codes)}"
             )
     return tree, leaves

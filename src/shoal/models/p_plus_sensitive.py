@@ -66,7 +66,7 @@ def category_of(model: Model, column: Column) -> Ints:
     for code in occurring(column):
         if of_code[code] < 0:
             raise ConfigError(
-                f"{raw(column.labels[code], 'A value')} of '{column.name}' is in none of the categories "
+                f"{raw(column.labels[code], 'A value', 'The value')} of '{column.name}' is in none of the categories "
                 f"{', '.join(name for name, _ in column.categories)}, and {model} needs them all placed."
             )
     return of_code

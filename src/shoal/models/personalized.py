@@ -101,7 +101,7 @@ class Personalized(Model):
             if above >= 0 and not (tree.first[above] <= tree.first[node] and tree.last[node] <= tree.last[above]):
                 raise ConfigError(
                     f"personalized: the guard '{tree.labels[above]}' of '{column.name}' is not above "
-                    f"{raw(tree.labels[node], 'a value')} that it guards; name that value or a node above it."
+                    f"{raw(tree.labels[node], 'a value', 'the value')} that it guards; name that value or a node above it."
                 )
         return BreachRule(self, column, view, n, tree, value, guard)
 
@@ -200,7 +200,7 @@ class BreachRule(Rule):
             return None
         worst = int(needed.argmax())
         return (
-            f"personalized with breach = {self.model.breach:g} fails for {raw(self.labels[worst], 'a guard')} of "
+            f"personalized with breach = {self.model.breach:g} fails for {raw(self.labels[worst], 'a guard', 'the guard')} of "
             f"'{self.attribute}': {int(owners[worst])} records have it and too few lie outside; "
             f"ask for breach ≥ {rounded(float(needed[worst]), up=True)}"
         )

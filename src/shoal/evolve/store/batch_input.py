@@ -86,8 +86,8 @@ def read_keys(source: Any, settings: Settings) -> list[str]:
         row = int(twice.arg_max() or 0)
         again = int((keys == keys[row]).arg_true()[1])
         raise InputError(
-            f"Column '{settings.key}': {raw(keys[row], 'one key')} stands in records {row + 1} and {again + 1} of the batch; "
-            "leave one of them out."
+            f"Column '{settings.key}': {raw(keys[row], 'one key', 'key')} stands in records {row + 1} and {again + 1} of the "
+            "batch; leave one of them out."
         )
     return keys.to_list()
 

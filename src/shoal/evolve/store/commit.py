@@ -110,7 +110,7 @@ def locate(
     for row, key in enumerate(given["insert"].keys if "insert" in given else []):
         if key in found:
             raise InputError(
-                f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key')} is in the store already; "
+                f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key', 'key')} is in the store already; "
                 "update it, or "
                 "leave it out."
             )
@@ -118,7 +118,7 @@ def locate(
         for row, key in enumerate(keys):
             if key not in found:
                 raise InputError(
-                    f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key')} is not in the store; "
+                    f"Column '{settings.key}', record {row + 1} of the batch: {raw(key, 'the key', 'key')} is not in the store; "
                     "insert it, or "
                     "leave it out."
                 )
@@ -344,7 +344,7 @@ def _require_once(keys: Sequence[str], column: str) -> None:
     for key in keys:
         if key in seen:
             raise InputError(
-                f"Column '{column}': {raw(key, 'one key')} is named twice in one batch; do one thing with it at a time."
+                f"Column '{column}': {raw(key, 'one key', 'key')} is named twice in one batch; do one thing with it at a time."
             )
         seen.add(key)
 
