@@ -206,6 +206,12 @@ def test_values_that_weigh_nothing_bound_nothing(scope: str) -> None:
     assert {rule.rank[code] for code in range(6)} == {0, 1, 2}  # type: ignore[attr-defined]
 
 
+def test_what_there_is_too_little_of_is_named() -> None:
+    for name, counted in (("p_sensitive", "values"), ("p_plus_sensitive", "categories"), ("extended_p_sensitive", "")):
+        reason = MODELS[name](3).bind(rich([0, 0]), 2).infeasible()
+        assert f"needs 3 distinct {counted}" in str(reason) and str(reason).endswith("has 1; ask for p ≤ 1")
+
+
 def test_searches_for_a_least_size_end() -> None:
     """One record in five thousand has a value: no class of whole numbers is quite like that, and the search gives up at 4096."""
     codes = np.zeros(5000, dtype=int)
