@@ -215,6 +215,8 @@ def require_a(what: str, value: Any, kinds: type | tuple[type, ...], wanted: str
 def require_names(what: str, listed: Any) -> None:
     """A list of texts, and not one text, which would be a list of its letters."""
     require_a(what, listed, (list, tuple), "a list of texts")
+    if not listed and what != "missing":
+        raise ConfigError(f"{what} = [] is not allowed; name one column at least, or leave it out.")
     for one in listed:
         require_a(f"an entry of {what}", one, str, "a text")
 

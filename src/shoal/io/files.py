@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from shoal.errors import ConfigError, InputError, because, did_you_mean, require_a, require_names
+from shoal.errors import ConfigError, InputError, did_you_mean, require_a, require_names
 from shoal.io.atomic import atomic_path
 from shoal.io.delimited import check_delimiter, parse_delimited
 from shoal.io.frames import apply_missing, check_names, normalise, select_columns
@@ -274,7 +274,7 @@ def _read_jsonl_carefully(data: bytes, label: str) -> pl.DataFrame:
         try:
             row = json.loads(line, parse_constant=refuse_constant)
         except ValueError as error:
-            raise InputError(f"line {number} of {label} is not JSON{because(error)}.") from error
+            raise InputError(f"line {number} of {label} is not JSON: {error}.") from error
         if not isinstance(row, dict):
             raise InputError(
                 f'line {number} of {label} is no record: each line must be an object such as {{"age": 41}}.'

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from shoal.errors import InputError, VerificationError, because
+from shoal.errors import InputError, VerificationError
 from shoal.io import hidden
 from shoal.io.delimited import cells_as_written, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
@@ -120,7 +120,7 @@ def _json_record(line: bytes, number: int, label: str) -> dict[str, Any]:
     try:
         row = json.loads(line, object_pairs_hook=pairs, parse_int=_Literal, parse_float=_Literal, parse_constant=refuse)
     except ValueError as error:
-        raise InputError(f"line {number} of {label} is not JSON{because(error)}.") from error
+        raise InputError(f"line {number} of {label} is not JSON: {error}.") from error
     if not isinstance(row, dict):
         raise InputError(f'line {number} of {label} is no record: each line must be an object such as {{"age": 41}}.')
     if any(isinstance(value, dict | list) for value in row.values()):

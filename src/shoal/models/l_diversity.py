@@ -50,8 +50,8 @@ class LDiversity(Model):
     local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require("l_diversity", "l", self.l, 1, whole=self.variant != "entropy")
         super().__post_init__()
+        require("l_diversity", "l", self.l, 1, whole=self.variant != "entropy")
         if self.variant == "recursive":
             require("l_diversity", "c", self.c, 0, above=True)
         elif self.c is not None:
