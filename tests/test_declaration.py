@@ -239,3 +239,57 @@ def test_verify_and_attack_question_any_masked_file(tmp_path):
     for output in (told.stdout, attacked.stdout):
         findings = json.loads(output)["published_as_it_is"]["findings"]
         assert [(f["column"], f["refused"]) for f in findings] == [("contact", True)]
+
+
+def relatives(n: int) -> dict[str, list[str]]:
+    """What names people in ways that a list of dangerous columns forgets."""
+    return {
+        "device": [f"00:1A:2B:{i // 65536:02X}:{i // 256 % 256:02X}:{i % 256:02X}" for i in range(n)],
+        "address": [f"2001:db8::{i:x}" for i in range(n)],
+        "card": [f"4111 {i // 10**8 % 10**4:04d} {i // 10**4 % 10**4:04d} {i % 10**4:04d}" for i in range(n)],
+        "account": [f"@person_{i}" for i in range(n)],
+        "digest": [f"{i:032x}" for i in range(n)],
+        "plate": [f"B-{chr(65 + i % 26)}{chr(65 + i // 26 % 26)} {i % 9000 + 100}" for i in range(n)],
+        "scan": [f"scans/{i}.dcm" for i in range(n)],
+        "shoe": [f"{i} inches" for i in range(n)],
+    }
+
+
+@pytest.mark.parametrize("column", relatives(2))
+@pytest.mark.parametrize("visits", [1, 3])
+def test_what_is_a_persons_own_is_refused_however_many_rows_it_stands_in(column: str, visits: int) -> None:
+    rng = np.random.default_rng(8)
+    n = 900
+    values = relatives(n)[column]
+    table = pl.DataFrame(
+        {
+            "pid": np.repeat(np.arange(n), visits),
+            "age": np.repeat(rng.integers(18, 95, n), visits),
+            column: [value for value in values for _ in range(visits)],
+        }
+    )
+    schema = read_schema({"pid": {"role": "person"}, "age": {"role": "quasi"}, column: {"role": "other"}})
+    assert [finding.column for finding in examine(table, schema).refused] == [column]
+    if visits > 1 and column == "shoe":
+        finding = examine(table, schema).refused[0]
+        assert (finding.records, finding.of) == (n, n), "persons are counted, not rows"
+        assert "tells persons apart" in finding.detail
+
+
+def test_what_many_persons_share_passes_in_a_table_of_visits() -> None:
+    rng = np.random.default_rng(9)
+    table = pl.DataFrame(
+        {
+            "pid": np.repeat(np.arange(900), 3),
+            "age": np.repeat(rng.integers(18, 95, 900), 3),
+            "ward": rng.choice(["north", "south", "east"], 2700),
+            "hour": rng.integers(0, 24, 2700),
+            "at": [
+                f"{h:02d}:{m:02d}:00"
+                for h, m in zip(rng.integers(0, 24, 2700), rng.integers(0, 4, 2700) * 15, strict=True)
+            ],
+        }
+    )
+    roles = {"pid": {"role": "person"}, "age": {"role": "quasi"}, "*": {"role": "other"}}
+    schema = read_schema(roles).resolve(table.columns)
+    assert examine(table, schema).refused == ()

@@ -129,32 +129,38 @@ def examine(table: pl.DataFrame, schema: Schema) -> Examination:
     sample = table.select(*quasi, *(name for name, _ in published)) if published else table.clear()
     sample = sample.gather_every(max(1, sample.height // SAMPLE)) if sample.height else sample
     known = {name: _codes(sample[name]) for name in quasi} if published else {}
+    # Where rows are people's, a value that is in all rows of one person and in nobody else's finds that person.
+    owner = table[schema.person].rank("dense") if schema.person in table.columns else None
     findings = []
     for name, _ in published:
         attribute = schema.attributes[name]
-        found = _alone(table[name], attribute) or _beside(sample, name, known, table.height, attribute)
+        found = _alone(table[name], attribute, owner) or _beside(sample, name, known, table.height, attribute)
         if found is not None:
             findings.append(found)
     others = tuple(name for name, role in published if role == "other")
-    return Examination(tuple(findings), others, _together(table, others), table.height)
+    alone_together = alone(table.select(others).to_struct(""), owner) if others and table.height else 0
+    return Examination(tuple(findings), others, alone_together, table.height if owner is None else owner.n_unique())
 
 
-def _alone(series: pl.Series, attribute: Attribute) -> Finding | None:
+def _alone(series: pl.Series, attribute: Attribute, owner: pl.Series | None) -> Finding | None:
     """What a column tells by itself."""
+    if owner is not None:
+        # A value counts once a person, however many rows it stands in.
+        once = pl.DataFrame({series.name: series, " owner": owner}).unique(maintain_order=True)
+        series, owner = once[series.name], once[" owner"]
     records = len(series) - series.null_count()
     looks = direct_identifier(series)
     if looks is not None:
         return _finding(series.name, attribute, "identifier", records, len(series), f"looks like {looks}")
-    if len(series) < ENOUGH:
+    people = len(series) if owner is None else owner.n_unique()
+    if people < ENOUGH:
         return None
-    unique = alone(series)
-    if unique < ALONE * len(series):
+    unique = alone(series, owner)
+    if unique < ALONE * people:
         return None
-    detail = (
-        f"tells records apart: {unique:,} of {len(series):,} are the only ones with their value, and whoever knows it "
-        "finds the record"
-    )
-    return _finding(series.name, attribute, "separates", unique, len(series), detail)
+    what, found = ("records", "record") if owner is None else ("persons", "person")
+    detail = f"tells {what} apart: {unique:,} of {people:,} are the only ones with their value, and whoever knows it finds the {found}"
+    return _finding(series.name, attribute, "separates", unique, people, detail)
 
 
 def _beside(
@@ -187,17 +193,17 @@ def _finding(name: str, attribute: Attribute, problem: Problem, records: int, of
     return Finding(name, attribute.role, problem, records, of, detail, refused, attribute.accept)
 
 
-def alone(series: pl.Series) -> int:
-    """How many records no other record equals; a missing value is a value that all who have it share."""
-    # Columns with few values are most columns, and those of a large table need not be counted value by value.
-    return int(series.is_unique().sum()) if series.len() else 0
+def alone(series: pl.Series, owner: pl.Series | None = None) -> int:
+    """How many records no other record equals, or persons with a value that nobody else has; missing is a value that all who
+    have it share.
 
-
-def _together(table: pl.DataFrame, columns: tuple[str, ...]) -> int:
-    """How many records are alone with their values of all these columns."""
-    if not columns or table.height == 0:
-        return 0
-    return int(table.select(columns).is_unique().sum())
+    >>> alone(pl.Series(["a", "a", "b"])), alone(pl.Series(["a", "a", "b"]), pl.Series([1, 1, 2]))
+    (1, 2)
+    """
+    if owner is None:
+        return int(series.is_unique().sum()) if series.len() else 0
+    pairs = pl.DataFrame({"value": series, "owner": owner}).unique()
+    return pairs.filter(pl.col("value").is_unique())["owner"].n_unique()
 
 
 def certainty(given: Codes, wanted: Codes) -> float:

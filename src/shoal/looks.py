@@ -35,6 +35,17 @@ PATTERNS = (
     Pattern("social security numbers", r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$", 0.0),
     Pattern("bank accounts", r"^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,4})?$", 0.0),
     Pattern("internet addresses", r"^(https?://\S+|www\.\S+|([0-9]{1,3}\.){3}[0-9]{1,3})$", 0.0),
+    Pattern("addresses of devices", r"(?i)^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$", 0.0),
+    Pattern(
+        "internet addresses",
+        r"(?i)^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$|^([0-9a-f]{1,4}:)*[0-9a-f]{1,4}::([0-9a-f]{1,4}(:[0-9a-f]{1,4})*)?$",
+        0.0,
+    ),
+    Pattern("names of accounts", r"^@[A-Za-z0-9_.]{2,}$", 0.0),
+    Pattern("card numbers", r"^[2-6][0-9]{3}([ -]?[0-9]{4}){2}[ -]?[0-9]{1,7}$", 0.2),
+    Pattern("digests, which a list of guesses undoes", r"(?i)^[0-9a-f]{32,128}$", 0.2),
+    Pattern("number plates", r"^[A-Z]{1,3}[- ][A-Z]{1,2}[- ]?[0-9]{1,4}$", 0.2),
+    Pattern("files about people", r"(?i)^\S+\.(jpe?g|png|tiff?|dcm|pdf|docx?|wav|mp[34])$", 0.2),
     Pattern("phone numbers", r"^(\+|00?|\()[0-9 ()./-]{7,19}$|^[0-9]{3,4}[-. /][0-9]{3,4}[-. ]?[0-9]{3,4}$", 0.2),
     Pattern("record numbers", r"^[A-Za-z]{1,5}[-_/ .]?[0-9]{4,}$", 0.5),
     Pattern(
