@@ -158,8 +158,9 @@ def _alone(series: pl.Series, attribute: Attribute, owner: pl.Series | None) -> 
     unique = alone(series, owner)
     if unique < ALONE * people:
         return None
-    what, found = ("records", "record") if owner is None else ("persons", "person")
-    detail = f"tells {what} apart: {unique:,} of {people:,} are the only ones with their value, and whoever knows it finds the {found}"
+    found = "record" if owner is None else "person"
+    only = f"{unique:,} of {people:,} are the only ones with their value"
+    detail = f"tells {found}s apart: {only}, and whoever knows it finds the {found}"
     return _finding(series.name, attribute, "separates", unique, people, detail)
 
 
