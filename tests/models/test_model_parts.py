@@ -11,9 +11,12 @@ import pytest
 from tests.models.stand_in import RICH, VALUES, column, rich
 from tests.models.test_model_contract import bound, examples
 
-from shoal.models import MODELS, Model
+from shoal.models import MODELS, Model, Sensitive
 from shoal.models.conditions import condition_2, max_classes
 from shoal.models.forms import Distance, Distinct, Entropy, Form, Recursive, Shares, Size, Summed
+from shoal.models.personalized import _guarded_pairs
+from shoal.models.persons import Crowd
+from shoal.models.persons import bound as bound_to_persons
 from shoal.models.ranges import prefixes, singles, subtrees
 from shoal.models.sets import PARTS, Sets, cannot_be_hit, class_hitting_numbers, hitting_number, means, number_sets
 from shoal.policy import Policy
@@ -271,3 +274,43 @@ def test_policies_in_pieces_and_in_parts() -> None:
     )
     assert set(two.distinct) == {0, 1}  # one for each attribute; a range asks for more than distinct values
     assert two.cells(np.array([[1, 2], [-1, 0]], dtype=np.int32)).tolist() == [[1, 8], [-1, 6]]
+
+
+def test_a_rule_about_sizes_counts_no_values_of_the_column_it_is_given() -> None:
+    rule = MODELS["k_anonymity"](2).bind(None, 3)
+    given = type(rule)(rule.model, column(["10", "20"]), None, 3)
+    assert given.attribute == column(["10", "20"]).name
+    assert given.table_counts.tolist() == []
+
+
+def test_some_persons_of_a_crowd_keep_their_rows_in_the_order_asked_for() -> None:
+    rows = Sensitive("x", np.array([0, 1, 2, 1, 0], dtype=np.int32), ("a", "b", "c"))
+    some = Crowd(rows, np.array([0, 1, 2, 0, 1], dtype=np.int32), 3).take(np.array([2, 0]))
+    assert some.count == 2
+    assert sorted(zip(some.owner.tolist(), some.rows.codes.tolist(), strict=True)) == [(0, 2), (1, 0), (1, 1)]
+
+
+def test_the_hitting_number_of_persons_counts_where_they_weigh_enough() -> None:
+    categories = (("secret", ("a",)), ("plain", ("b", "c")))
+    rows = Sensitive("x", np.array([0, 1, 2, 1], dtype=np.int32), ("a", "b", "c"), categories=categories)
+    owner = np.array([0, 1, 2, 2], dtype=np.int32)
+    for alpha in (0.5, 3.0):
+        rule = bound_to_persons(MODELS["p_alpha_sensitive"](2, alpha), Crowd(rows, owner, 3), 3)
+        counts = np.bincount(rule.view.of_person, minlength=rule.view.width)[None, :].astype(np.int64)
+        light = rule.missing(counts).max() > 0
+        assert light == (alpha == 3.0)
+        # {a}, {b}, {b, c}: two values, a and b, meet everybody.
+        assert rule.strongest(np.array([3]), counts) == (0.0 if light else 2.0)
+
+
+def test_guards_of_nobody_are_one_pair_that_guards_nothing() -> None:
+    tree = Taxonomy.from_rows([["flu", "lung", "*"], ["ulcer", "stomach", "*"]])
+    nobody = Sensitive(
+        "x",
+        np.full(3, -1, dtype=np.int32),
+        ("flu", "ulcer"),
+        taxonomy=tree,
+        beside={"wish": np.array([None] * 3, dtype=object)},
+    )
+    view, values, guards = _guarded_pairs("wish", nobody, tree, np.arange(2))
+    assert (view.width, len(values), guards.tolist()) == (1, 1, [-1])
