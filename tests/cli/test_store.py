@@ -163,3 +163,15 @@ def test_mistakes_with_a_store(folder: Path, arguments: list[str], says: str) ->
 def test_help_teaches(folder: Path, command: str) -> None:
     code, out, _ = shoal(folder, command, "--help")
     assert code == 0 and "Example: shoal store" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("guard", ["batching", "m-invariance", "none"])
+def test_a_release_leaves_a_report_for_the_public(folder: Path, guard: str) -> None:
+    told(folder, "create", "--key", "id")
+    made = told(folder, "release", "-o", "one.csv", "--report", "report.html", "-g", guard)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "for the public" in page
+    assert f"{made['evidence']['records']} records" in page
+    code, _, err = shoal(folder, "release", "-o", "two.csv", "--for", "public")
+    assert code == 2
+    assert "add --report" in err

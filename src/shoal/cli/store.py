@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli.anonymize import read_source
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
+from shoal.cli.reporting import FOR, REPORT, reader
 
 if TYPE_CHECKING:
     from shoal.evolve.store.commit import Applied
@@ -198,6 +199,8 @@ def release(
     again: int | None = typer.Option(
         None, "--again", help="Write the release of this number again, and make no new one."
     ),
+    page: Path | None = REPORT,
+    for_: str | None = FOR,
     dry_run: bool = DRY,
     force: bool = FORCE,
     as_json: bool = JSON,
@@ -218,6 +221,7 @@ def release(
     opened = _open(url)
     if output is not None:
         refuse_existing(output, force)
+    whom = reader(page, for_, "public")
     if again is not None:
         if output is None:
             raise ConfigError("--again writes a file; name it with -o.")
@@ -242,6 +246,9 @@ def release(
         speaker.say("Nothing was published: this was a dry run.")
     elif output is not None:
         speaker.say(f"Written: {output} and {manifest_path(output)}")
+    if page is not None:
+        made.release.report(page, for_=whom)
+        speaker.say(f"Report: {page}, for the {whom}.")
     speaker.result(made.to_dict())
 
 
