@@ -257,3 +257,29 @@ def test_an_aligned_table_has_as_many_records() -> None:
     data, masked = one_column([1, 2, 3], ["[1, 2]", "[1, 2]"])
     with pytest.raises(InputError, match="2 records and the original 3, so they are not in the same order"):
         measure_masked(data, masked, aligned=True)
+
+
+def test_persons_are_measured_once_whatever_the_number_of_their_rows() -> None:
+    random = np.random.default_rng(0)
+    visits = pl.DataFrame(
+        {
+            "pid": np.repeat(np.arange(60), 3),
+            "age": np.repeat(random.integers(20, 90, 60), 3),
+            "ill": random.choice(["a", "b", "c", "d"], 180),
+        }
+    )
+    roles = {"pid": {"role": "person", "publish": "token"}, "age": {"role": "quasi"}, "ill": {"role": "sensitive"}}
+    settings = {"algorithm": "mondrian", "refine": False}
+    release = shoal.anonymize(visits, {"k": 4}, schema=roles, **settings)
+    found = shoal.measure(visits, release.frame, roles, queries=20)
+    assert found.measures.ncp == pytest.approx(release.measures.ncp)
+    assert found.measures.classes == release.evidence.classes
+    assert found.queries is not None
+    # Without a token the rows of a table in its own order are still known.
+    silent = {**roles, "pid": {"role": "person"}}
+    kept = shoal.anonymize(visits, {"k": 4}, schema=silent, order="keep", **settings)
+    assert shoal.measure(visits, kept.frame, silent, aligned=True).measures.sse == pytest.approx(kept.measures.sse)
+    with pytest.raises(shoal.InputError, match="do not say whose they are"):
+        shoal.measure(visits, kept.frame, silent)
+    with pytest.raises(shoal.InputError, match="several rows"):
+        shoal.measure(visits, release.frame, roles, predict="ill")

@@ -97,6 +97,7 @@ def measure_masked(
     require("measure", "k", k, 1, whole=True)
     for what, switch in (("aligned", aligned), ("averages", averages)):
         require_a(what, switch, bool, "True or False")
+    masked = one_each(original, masked, aligned=aligned)
     found = read_published(original, masked)
     if found.averaged or averages:
         return _of_averages(original, masked, found, k, averages=averages)
@@ -116,6 +117,22 @@ def measure_masked(
     if partition is None and any(_is_number(domain) for domain in original.domains):
         notes.append("sse needs to know which records are in a class, or a file of class means.")
     return MaskedMeasures(summarize(losses, k, error, suppressed=_form(found)), losses, tuple(notes))
+
+
+def one_each(original: Microdata, masked: pl.DataFrame, *, aligned: bool = False) -> pl.DataFrame:
+    """One published row for each person, where people have several: a person's rows publish the same quasi-identifiers."""
+    if original.persons is None:
+        return masked
+    if original.schema.person in masked.columns:
+        return masked.unique(str(original.schema.person), keep="first", maintain_order=True)
+    if aligned and masked.height == len(original.persons.of_row):
+        return masked[original.persons.first]
+    if masked.height <= original.n:
+        return masked
+    raise InputError(
+        f"The original has {original.n:,} persons, and {masked.height:,} masked rows do not say whose they are; publish a token "
+        f'(publish = "token" under [attributes.{original.schema.person}]), or measure tables in the same order as aligned.'
+    )
 
 
 def read_published(original: Microdata, masked: pl.DataFrame) -> Published:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import ConfigError, InputError, did_you_mean
-from shoal.measures.masked import Published, read_published
+from shoal.measures.masked import Published, one_each, read_published
 from shoal.microdata import Microdata
 from shoal.progress import Progress, Told
 from shoal.space import Interval, Set
@@ -96,7 +96,7 @@ def query_error(
     """
     if queries < 1 or attributes < 1 or not 0 < selectivity <= 1:
         raise ConfigError("query_error: queries and attributes must be at least 1 and selectivity in (0, 1].")
-    found = read_published(original, masked)
+    found = read_published(original, one_each(original, masked))
     generator = np.random.default_rng(seed)
     d = len(original.domains)
     errors = np.empty(queries)
@@ -152,6 +152,8 @@ def classification(
     if target in original.quasi or target not in masked.columns or target not in original.frame.columns:
         free = [name for name in masked.columns if name in original.frame.columns and name not in original.quasi]
         raise InputError(f"'{target}' is not published unchanged; {did_you_mean(target, free)}")
+    if original.persons is not None:
+        raise InputError("A classifier predicts one value a record, and people here have several rows; leave it out.")
     found = read_published(original, masked)
     shown = np.flatnonzero(found.labels >= 0)
     before = _features(original, found, found.codes, None)
