@@ -78,12 +78,12 @@ def test_the_example() -> None:
 def test_too_frequent_values_at_the_first_release() -> None:
     rows = [("a", 1, 1, "flu"), ("b", 2, 2, "flu"), ("c", 3, 3, "cold")]
     with pytest.raises(
-        InfeasibleError, match=r"allows no value more than 1 of 3 records .* 2 have ill = flu; use guard"
+        InfeasibleError, match=r"allows no value more than 1 of 3 records .* 2 have 'flu' as ill; use guard"
     ) as problem:
         release(table([0, 1, 2], rows), None)
     assert problem.value.witness == "flu"
     more = [("d", 4, 4, "cold"), ("e", 5, 5, "ulcer")]
-    with pytest.raises(InfeasibleError, match=r"no value more than 1 of 5 .* have ill = cold; take m = 2 or less"):
+    with pytest.raises(InfeasibleError, match=r"no value more than 1 of 5 .* have 'cold' as ill; take m = 2 or less"):
         release(table([0, 1, 2, 3, 4], rows + more), None, m=4)
     held = release(table([0, 1, 2], rows), None, hold_back=True)
     assert (sorted(held.shown.records.tolist()), held.waiting["insertions"], held.counterfeits) == ([0, 2], 1, 0)
