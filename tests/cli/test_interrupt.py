@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -25,6 +26,14 @@ from shoal.progress import Moment
 
 # Processor seconds between Ctrl-C and the end: a second for the work, and one for Python itself to leave.
 SOON = 2.0
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run in the background of a shell, which has its jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def long_work(folder: Path) -> None:

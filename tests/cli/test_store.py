@@ -137,7 +137,7 @@ def test_mistakes_without_a_store(folder: Path, arguments: list[str], says: str)
     ("arguments", "says"),
     [
         (["create", "--key", "id"], "holds a store already"),
-        (["insert", "patients.csv"], "key '0' is in the store already"),
+        (["insert", "patients.csv"], "the key is in the store already"),
         (["delete", "nobody.csv"], "nobody.csv"),
         (["undo"], "nothing to undo"),
         (["audit"], "no releases yet"),
