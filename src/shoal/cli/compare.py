@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from shoal.cli.output import JSON, QUIET, SEED, Speaker, show
 
 if TYPE_CHECKING:
     from shoal.comparison import Comparison, Outcome
+    from shoal.schema import Configuration
 
 # What fits into eighty columns; --json has everything.
 SHOWN = ("classes", "smallest_class", "suppressed")
@@ -45,7 +46,6 @@ def compare(
     configuration = read_config(config)
     if chart is not None:
         refuse_chart(chart, force)
-    method = configuration.config.method
     wanted = [name.strip() for name in algorithms.split(",") if name.strip()] or None
     with speaker.progress("comparing") as progress:
         with progress.stage("reading", 0.05):
@@ -56,13 +56,9 @@ def compare(
                 configuration,
                 algorithms=wanted,
                 limit=limit,
-                each=lambda one: speaker.say(_line(one, method.objective)),
+                each=lambda one: speaker.say(_line(one, configuration.config.method.objective)),
                 progress=part,
-                objective=method.objective,
-                refine=method.refine if refine else False,
-                suppress=method.suppress,
-                suppressed=configuration.config.release.suppressed,
-                seed=method.seed if seed is None else seed,
+                **settings_of(configuration, refine, seed),
             )
     report(found, speaker)
     if chart is not None:
@@ -71,6 +67,18 @@ def compare(
         draw_comparison(found, chart, force)
         speaker.say(f"Written: {chart}")
     speaker.result(found.to_dict())
+
+
+def settings_of(configuration: Configuration, refine: bool, seed: int | None) -> dict[str, Any]:
+    """The configured settings of releases that are made to be looked at; refined only where that is asked for."""
+    method = configuration.config.method
+    return {
+        "objective": method.objective,
+        "refine": method.refine if refine else False,
+        "suppress": method.suppress,
+        "suppressed": configuration.config.release.suppressed,
+        "seed": method.seed if seed is None else seed,
+    }
 
 
 def _line(one: Outcome, objective: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from shoal.cli.anonymize import load
+from shoal.cli.compare import settings_of
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
 from shoal.errors import ConfigError
 
@@ -51,7 +52,6 @@ def explore(
     values = read_values(vary)
     if chart is not None:
         refuse_chart(chart, force)
-    method = configuration.config.method
     with speaker.progress("exploring") as progress:
         with progress.stage("reading", 0.05):
             data = load(configuration, source)
@@ -65,11 +65,7 @@ def explore(
                 bound=bound,
                 keep=keep,
                 progress=part,
-                objective=method.objective,
-                refine=method.refine if refine else False,
-                suppress=method.suppress,
-                suppressed=configuration.config.release.suppressed,
-                seed=method.seed if seed is None else seed,
+                **settings_of(configuration, refine, seed),
             )
     report(found, speaker)
     if chart is not None:
