@@ -193,3 +193,11 @@ def test_single_models_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
         shoal.anonymize(people(), TWO, algorithm="mondrian", seed=seed).masked["ill"].to_list() for seed in (1, 2)
     )
     assert first != second
+
+
+def test_persons_are_counted_in_the_evidence_whether_or_not_a_token_is_published() -> None:
+    visits = pl.DataFrame({"pid": [i // 2 for i in range(24)], "age": [20 + i // 2 for i in range(24)]})
+    for more in ({}, {"publish": "token"}):
+        schema = {"pid": {"role": "person", **more}, "age": {"role": "quasi"}}
+        release = shoal.anonymize(visits, {"k": 3}, schema=schema, algorithm="mondrian", refine=False)
+        assert (release.evidence.persons, release.evidence.smallest) == (12, 3)

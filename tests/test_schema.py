@@ -267,3 +267,8 @@ def test_policies_are_checked(section: dict[str, object], message: str) -> None:
 def test_policy_survives_its_configuration() -> None:
     policy = Policy.from_config({"k": 5, "p_sensitive": [{"p": 3, "attribute": "a"}, {"p": 2, "attribute": "b"}]})
     assert Policy.from_config(policy.to_config()) == policy
+
+
+def test_a_person_named_by_the_way_is_not_published() -> None:
+    plain = read_schema({"age": "quasi"})
+    assert (plain.with_person("pid").token, plain.with_person("pid", published=True).token) == (None, "pid")

@@ -349,3 +349,9 @@ def test_sensitive_values_as_a_reader_takes_them() -> None:
     audited_column(pl.DataFrame({"ill": ["lung", "ulcer"]}), "ill", tree)  # nodes of one level are values
     with pytest.raises(InputError, match="a value and a node of its taxonomy above that value"):
         audited_column(pl.DataFrame({"ill": ["flu", "lung"]}), "ill", tree)
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    masked, schema = pl.DataFrame({"age": ["*", "*"]}), shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    with pytest.raises(shoal.ShoalError, match="a Policy"):
+        verify(masked, 5, schema)  # type: ignore[arg-type]

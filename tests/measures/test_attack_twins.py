@@ -319,3 +319,9 @@ def test_a_constant_number_and_a_missing_one_lose_everything_together() -> None:
     tight = bound.u / (1 - 1e-12)
     assert check_certificate(data.codes, space, rules, tight * (1 + 0.5e-9))
     assert not check_certificate(data.codes, space, rules, tight * (1 + 1.5e-9))
+
+
+def test_the_size_that_releases_are_asked_for_is_a_whole_number() -> None:
+    one, schema = pl.DataFrame({"age": ["*", "*"]}), shoal.Schema({"age": shoal.Attribute(role="quasi")})
+    with pytest.raises(shoal.ShoalError, match="a whole number"):
+        shoal.attack_releases([one, one], schema, "2")  # type: ignore[arg-type]

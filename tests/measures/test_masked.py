@@ -283,3 +283,11 @@ def test_persons_are_measured_once_whatever_the_number_of_their_rows() -> None:
         shoal.measure(visits, kept.frame, silent)
     with pytest.raises(shoal.InputError, match="several rows"):
         shoal.measure(visits, release.frame, roles, predict="ill")
+
+
+def test_means_of_large_numbers_may_be_rounded_in_proportion() -> None:
+    data = Microdata.from_frame(pl.DataFrame({"pay": [1e9, 3e9, 5e9, 7e9]}), {"pay": {"role": "quasi"}})
+    means = pl.DataFrame({"pay": [2e9 + 100.0, 2e9 + 100.0, 6e9, 6e9]})
+    assert measure_masked(data, means, averages=True).measures.sse == pytest.approx(20.0)
+    off = pl.DataFrame({"pay": [2e9 + 1e5, 2e9 + 1e5, 6e9, 6e9]})
+    assert np.isnan(measure_masked(data, off, averages=True).measures.sse)

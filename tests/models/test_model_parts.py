@@ -11,9 +11,11 @@ import pytest
 from tests.models.stand_in import RICH, VALUES, column, rich
 from tests.models.test_model_contract import bound, examples
 
+from shoal.errors import ConfigError
 from shoal.models import MODELS, Model, Sensitive
 from shoal.models.conditions import condition_2, max_classes
 from shoal.models.forms import Distance, Distinct, Entropy, Form, Recursive, Shares, Size, Summed
+from shoal.models.parameters import require_word
 from shoal.models.personalized import _guarded_pairs
 from shoal.models.persons import Crowd
 from shoal.models.persons import bound as bound_to_persons
@@ -314,3 +316,9 @@ def test_guards_of_nobody_are_one_pair_that_guards_nothing() -> None:
     )
     view, values, guards = _guarded_pairs("wish", nobody, tree, np.arange(2))
     assert (view.width, len(values), guards.tolist()) == (1, 1, [-1])
+
+
+@pytest.mark.parametrize("value", [None, 3, ["a"], np.array(["a", "b"])], ids=str)
+def test_a_word_is_a_text(value: object) -> None:
+    with pytest.raises(ConfigError, match="is not allowed"):
+        require_word("model", "form", value, ("a", "b"))
