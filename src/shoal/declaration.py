@@ -82,8 +82,9 @@ class Examination:
     columns: tuple[str, ...]
     """The columns of role `other`, taken together."""
     alone: int
-    """Records that no other record equals on all of these together."""
+    """Records that no other record equals on all of these together; persons, where rows are people's."""
     records: int
+    counted: Literal["records", "persons"] = "records"
 
     @property
     def refused(self) -> tuple[Finding, ...]:
@@ -105,7 +106,12 @@ class Examination:
         """Plain values, for JSON: figures that anybody can count in the published columns themselves."""
         return {
             "findings": [finding.to_dict() for finding in self.findings],
-            "together": {"columns": list(self.columns), "alone": self.alone, "records": self.records},
+            "together": {
+                "columns": list(self.columns),
+                "alone": self.alone,
+                "records": self.records,
+                "counted": self.counted,
+            },
         }
 
     @classmethod
@@ -113,7 +119,7 @@ class Examination:
         """From the plain values that a manifest holds."""
         together = told["together"]
         findings = tuple(Finding(**finding) for finding in told["findings"])
-        return cls(findings, tuple(together["columns"]), together["alone"], together["records"])
+        return cls(findings, **{**together, "columns": tuple(together["columns"])})
 
 
 def examine(table: pl.DataFrame, schema: Schema) -> Examination:
@@ -139,7 +145,9 @@ def examine(table: pl.DataFrame, schema: Schema) -> Examination:
             findings.append(found)
     others = tuple(name for name, role in published if role == "other")
     alone_together = alone(table.select(others).to_struct(""), owner) if others and table.height else 0
-    return Examination(tuple(findings), others, alone_together, table.height if owner is None else owner.n_unique())
+    if owner is None:
+        return Examination(tuple(findings), others, alone_together, table.height)
+    return Examination(tuple(findings), others, alone_together, owner.n_unique(), "persons")
 
 
 def _alone(series: pl.Series, attribute: Attribute, owner: pl.Series | None) -> Finding | None:

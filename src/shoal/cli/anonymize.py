@@ -214,5 +214,5 @@ def published(found: Examination, speaker: Speaker) -> None:
     if found.columns:
         speaker.say(
             f"· Together, {', '.join(found.columns)} are published as they are: {found.alone:,} of {found.records:,} "
-            "records are alone with their values of them. The policy says nothing about whoever knows these."
+            f"{found.counted} are alone with their values of them. The policy says nothing about whoever knows these."
         )

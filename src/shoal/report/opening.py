@@ -82,7 +82,7 @@ def _word(number: int) -> str:
 
 def _decide(found: Findings) -> Html | None:
     """A warning that needs a decision stands beside the verdict."""
-    asis, of = found.asis, found.published
+    asis = found.asis
     covered = "The promises do not cover these columns." if found.judged else ""
     if found.decisions:
         told = [
@@ -97,7 +97,7 @@ def _decide(found: Findings) -> Html | None:
         told = [
             element(
                 "p",
-                f"{asis.alone:,} of {asis.records:,} {'rows' if of.by_person else 'records'} are the only ones with their "
+                f"{asis.alone:,} of {asis.records:,} {asis.counted} are the only ones with their "
                 f"values of these columns together, which are published as they are. Whoever knows them finds the record.",
             )
         ]

@@ -409,7 +409,7 @@ def as_it_is(found: Findings) -> Html:
             element(
                 "p",
                 named(asis.columns),
-                f" together single out {asis.alone:,} of {asis.records:,} rows.",
+                f" together single out {asis.alone:,} of {asis.records:,} {asis.counted}.",
                 class_="note",
             )
         )
