@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -34,9 +34,7 @@ def measure(
     Example: shoal measure patients.csv masked.csv -c shoal.toml
     """
     from shoal.cli.anonymize import load
-    from shoal.io.files import read_table
-    from shoal.measures.masked import measure_masked
-    from shoal.measures.utility import classification, query_error
+    from shoal.front import measure as ask
     from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
@@ -46,33 +44,33 @@ def measure(
     with speaker.progress("measuring") as progress:
         with progress.stage("reading", 0.1):
             data = load(configuration, original)
-            table = read_table(masked, missing=configuration.config.source.missing)
-        averages = configuration.config.release.recode == "microaggregate"
-        with progress.stage("losses", 0.2):
-            found = measure_masked(data, table, smallest_size(configuration, data), aligned=aligned, averages=averages)
-        if queries:
-            with progress.stage("queries", 0.3 if predict is not None else None) as part:
-                error = query_error(data, table, queries=queries, seed=chosen, progress=part)
-        if predict is not None:
-            with progress.stage("classification") as part:
-                accuracy = classification(data, table, predict, seed=chosen, progress=part)
-    told: dict[str, Any] = found.to_dict()
-    report(found, speaker)
-    if queries:
-        told["query_error"] = error.to_dict()
+        with progress.stage() as part:
+            found = ask(
+                data,
+                masked,
+                policy=configuration if configuration.config.policy else None,
+                aligned=aligned,
+                averages=configuration.config.release.recode == "microaggregate",
+                queries=queries,
+                predict=predict,
+                seed=chosen,
+                progress=part,
+            )
+    report(found.found, speaker)
+    if found.queries is not None:
         speaker.say(
-            f"Half of {error.queries:,} random counting queries are off by less than {error.median:.1%}, "
-            f"one in ten by more than {error.percentile_90:.1%}."
+            f"Half of {found.queries.queries:,} random counting queries are off by less than {found.queries.median:.1%}, "
+            f"one in ten by more than {found.queries.percentile_90:.1%}."
         )
-    if predict is not None:
-        told["classification"] = accuracy.to_dict()
+    if found.classifier is not None:
+        accuracy = found.classifier
         speaker.say(
             f"A classifier of '{predict}' is right in {accuracy.masked:.1%} of the masked records, in "
             f"{accuracy.original:.1%} of the original ones and in {accuracy.baseline:.1%} without looking."
         )
     if page is not None:
-        _leave(page, whom, masked, configuration, data, found, chosen, speaker)
-    speaker.result(told)
+        _leave(page, whom, masked, configuration, data, found.found, chosen, speaker)
+    speaker.result(found.to_dict())
 
 
 def _leave(
@@ -107,15 +105,6 @@ def _leave(
         judged(masked, written.table, schema, evidence, configuration, cells=written.cells, original=original),
         speaker,
     )
-
-
-def smallest_size(configuration: Configuration, data: Microdata) -> int:
-    """The policy's k for the measures that need one; 1 without a policy."""
-    from shoal.policy import Policy
-
-    if not configuration.config.policy:
-        return 1
-    return data.rules(Policy.from_config(configuration.config.policy)).k
 
 
 def report(found: MaskedMeasures, speaker: Speaker) -> None:
