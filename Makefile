@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BROWSER := $(VENV)/.browser
 
-.PHONY: demo test lint mutation fuzz bench docs pictures clean help
+.PHONY: demo test lint mutation fuzz bench docs pictures reproduce clean help
 
 help:
 	@echo "make demo   the whole road on a made-up hospital (results in demo/)"
@@ -16,6 +16,7 @@ help:
 	@echo "make fuzz   random releases for ten minutes, judged by a checker that is not ours"
 	@echo "make bench  every measured claim (writes benchmarks/out/)"
 	@echo "make docs   regenerate the pages that are written by programs"
+	@echo "make reproduce  the papers' experiments in full (writes docs/reproduction/; half an hour, goes on where it stopped)"
 	@echo "make pictures  the pictures of docs/report.md, drawn by Chromium"
 
 demo: $(READY)
@@ -42,6 +43,9 @@ bench: $(DEV)
 
 docs: $(DEV)
 	$(BIN)/python -m docs.generate
+
+reproduce: $(DEV)
+	$(BIN)/shoal reproduce all --out docs/reproduction
 
 pictures: $(DEV) $(BROWSER)
 	$(BIN)/python -m docs.pictures

@@ -30,7 +30,8 @@ Every figure on this page was printed by a script of `benchmarks/`; `make bench`
 the page anew; `python -m benchmarks NAME` runs some, and the page keeps what the others printed last. They were measured on
 {cores} cores. Machines differ, so look at the ratios within a block, which are of one run. Figures of tools that are not
 installable with pip (ARX 3.9.2, sdcMicro 5.8.1) are quoted: measured once on a machine like this one, mostly quiet, ARX warm
-and without start-up.
+and without start-up (`benchmarks/quoted.py` says with which settings). ARX's losses stand beside ours with the same hierarchies;
+what free intervals add stands apart.
 """
 
 

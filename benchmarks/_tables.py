@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.datasets import adult, hospital, taxonomy_path
+import polars as pl
+
+from shoal.datasets import adult, adult_taxonomy_path, hospital, survey, survey_schema, taxonomy_path
 from shoal.microdata import Microdata
 from shoal.reproduce.tables import SEVEN, adult_schema
 
@@ -15,6 +17,14 @@ def adult_table(quasi: Sequence[str] = SEVEN, sensitive: Sequence[str] = ("occup
     schema = adult_schema(quasi, sensitive)
     schema["age"]["domain"] = [1, 100]
     return Microdata.from_frame(adult().select([*quasi, *sensitive]), schema)
+
+
+def adult_like_for_like(quasi: Sequence[str] = SEVEN, sensitive: Sequence[str] = ("occupation",)) -> Microdata:
+    """The same records with a hierarchy for age as well: what tools that know hierarchies only are given."""
+    schema = adult_schema(quasi, sensitive)
+    schema["age"] = {"role": "quasi", "kind": "category", "taxonomy": str(adult_taxonomy_path("age"))}
+    table = adult().select([*quasi, *sensitive])
+    return Microdata.from_frame(table.with_columns(pl.col("age").cast(pl.Int64).cast(pl.String)), schema)
 
 
 def hospital_table(n: int = 30_000, seed: int = 1) -> Microdata:
@@ -28,3 +38,8 @@ def hospital_table(n: int = 30_000, seed: int = 1) -> Microdata:
         "diagnosis": {"role": "sensitive", "kind": "category", "taxonomy": str(taxonomy_path("diagnosis"))},
     }
     return Microdata.from_frame(hospital(n, seed).select(list(schema)), schema)
+
+
+def survey_table(n: int = 30_000, questions: int = 24, seed: int = 1) -> Microdata:
+    """The synthetic survey: as many quasi-identifiers as questions, the vote sensitive."""
+    return Microdata.from_frame(survey(n, questions, seed), survey_schema(questions))

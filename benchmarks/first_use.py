@@ -3,7 +3,7 @@
 `shoal anonymize` on a made-up hospital (2,000 records, k = 5 and three diagnoses, default settings) in processes of their own:
 with an empty cache, with the cache that the first one left, and a second time within that process. Compiling is the
 difference of the first two, loading the difference of the last two. Processor seconds, wall clock in brackets. Goals: compiling
-under 15 s, loading under 1 s. Writes benchmarks/out/first_use.json.
+under 8 s, loading under 0.5 s. Writes benchmarks/out/first_use.json.
 """
 
 from __future__ import annotations

@@ -29,9 +29,10 @@ import polars as pl
 from shoal.datasets import adult
 from shoal.datasets.public import adult_taxonomy_path
 from shoal.errors import InputError
-from shoal.measures.attacks import MaskedTable, linking, run_attacks
+from shoal.measures.attacks import linking, run_attacks
 from shoal.measures.masked import measure_masked
 from shoal.measures.risk import reidentification_risk
+from shoal.measures.seen import MaskedTable
 from shoal.microdata import Microdata
 from shoal.partition import Partition
 from shoal.recode import generalize

@@ -20,6 +20,7 @@ import polars as pl
 
 import shoal
 from shoal.algorithms import run
+from shoal.configuration import read_schema
 from shoal.datasets import hospital
 from shoal.datasets.hospital import taxonomy_path
 from shoal.evolve.i3m.classes import Batch, Binding, Classes
@@ -27,7 +28,7 @@ from shoal.evolve.releases.guards import GUARDS, Guard, Plan, Table, plan_releas
 from shoal.evolve.releases.history import Audit, Cost, audit_members, costs, line
 from shoal.microdata import Microdata
 from shoal.policy import Policy
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 
 SCHEMA = {
     "age": {"role": "quasi", "kind": "number", "domain": [0, 110]},

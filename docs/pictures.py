@@ -1,11 +1,13 @@
-"""The pictures of docs/report.md, from the demo's own report and a notebook's own cards: `make pictures`.
+"""The pictures of docs/report.md and docs/studio.md: the demo's own report, a notebook's own cards, the studio's pages.
 
-Chromium draws them from disk with the network off; look at them before they are committed.
+`make pictures` draws them all with Chromium, the report from disk with the network off; look at them before they are committed.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,7 +52,64 @@ def main() -> None:
             _save(page.screenshot(full_page=True), f"cards-{kind}.png")
         page = _opened(browser, report, 1040, "light")
         _save_pages(page.pdf(prefer_css_page_size=True, print_background=True), "report-print.png")
+        _studio(browser, folder / "studio")
         browser.close()
+
+
+def _studio(browser: Any, folder: Path) -> None:
+    """Every page of the studio with the made-up hospital and three candidates, light, dark and at the width of a phone."""
+    words = [sys.executable, "-m", "shoal", "studio", "--folder", str(folder), "--port", "0", "--no-browser", "--json"]
+    served = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert served.stdout is not None
+        start = json.loads(served.stdout.readline())["url"]
+        page = _inside(browser, start, 1240, "light")
+        page.get_by_role("button", name="Open the made-up hospital").click()
+        page.get_by_role("heading", name="What is in each column?").wait_for()
+        for k in (5, 10, 20):
+            _ask(page, "/policy/k", {"k": str(k)})
+            _ask(page, "/run/make", {"algorithm": "auto", "effort": "fast"})
+        page.goto(start.partition("?")[0] + "run")
+        page.wait_for_function("() => document.querySelectorAll('.v-holds').length >= 3")
+        _ask(page, "/release/make", {"candidate": "B"})
+        _ask(page, "/evolve/create", {"key": "record", "guard": "batching"})
+        _settled(page, start, "evolve")
+        _ask(page, "/evolve/release", {})
+        for kind, width, scheme in (("light", 1240, "light"), ("dark", 1240, "dark"), ("phone", 390, "light")):
+            page = _inside(browser, start, width, scheme)
+            for name in ("data", "taxonomies", "policy", "run", "compare", "release", "evolve"):
+                _settled(page, start, name)
+                shot = page.screenshot(full_page=True, clip=_clip(page, width, 1500))
+                _save(shot, f"studio-{name}-{kind}.png")
+    finally:
+        served.send_signal(signal.SIGINT)
+        served.wait(30)
+
+
+def _inside(browser: Any, start: str, width: int, scheme: str) -> Any:
+    page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, locale="en-GB").new_page()
+    page.set_default_timeout(300_000)
+    page.goto(start)
+    page.wait_for_url("**/data")
+    return page
+
+
+def _ask(page: Any, path: str, fields: dict[str, str]) -> None:
+    """What a button of a page asks for; the next thing waits until it is done."""
+    sent = (
+        """async ([path, fields]) => (await fetch(path, {method: "POST", body: new URLSearchParams(fields)})).status"""
+    )
+    assert page.evaluate(sent, [path, fields]) == 200, path
+    page.wait_for_function(
+        """async () => !(await (await fetch("/jobs.json")).json()).jobs.some(job => ["waiting", "running"].includes(job.state))"""
+    )
+
+
+def _settled(page: Any, start: str, name: str) -> None:
+    """A page on which nothing is waited for any more."""
+    page.goto(start.partition("?")[0] + name)
+    page.locator("h1").wait_for()
+    page.wait_for_function("() => !document.querySelector('[data-job]')")
 
 
 def _cards(folder: Path) -> str:

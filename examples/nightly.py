@@ -2,14 +2,14 @@
 
     python examples/nightly.py postgresql://user@host/scratch folder
 
-makes a table `admissions` of a made-up hospital in an empty database (sqlite:///clinic.db does as well), a store in the folder,
-and then a release a night. At the end it audits all releases against each other.
+makes a table `admissions` of a made-up hospital in an empty database (sqlite:///clinic.db does as well), and then a release a
+night in the folder; the first night makes the store. At the end it audits all releases against each other.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
+import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ BEGIN, ADMITTED, DISCHARGED, CORRECTED = 400, 20, 10, 4
 
 
 def main(clinic: str, folder: Path, nights: int = 7) -> None:
-    """Create the store, then live through the nights."""
+    """A table, its configuration, and the nights."""
     folder.mkdir(parents=True, exist_ok=True)
     patients = hospital(BEGIN + nights * ADMITTED, seed=5).sort("admitted")
     patients = patients.with_columns(
@@ -39,14 +39,24 @@ def main(clinic: str, folder: Path, nights: int = 7) -> None:
     (folder / "shoal.toml").write_text(configuration(clinic), encoding="utf-8")
     for name in TAXONOMIES:
         (folder / f"{name}.csv").write_bytes(taxonomy_path(name).read_bytes())
-    shoal("store", "create", "--store", "sqlite:///register.db", "-c", "shoal.toml", "--key", "record", folder=folder)
     for night in range(1, nights + 1):
         table = day(table, patients[BEGIN + (night - 1) * ADMITTED : BEGIN + night * ADMITTED], night)
         write_sql(table, clinic, "admissions", force=True)
-        settings = {"CLINIC": clinic, "NIGHT": f"2025-01-{1 + night:02}", "SHOAL": shlex.join(SHOAL)}
-        subprocess.run([str(HERE / "nightly.sh")], cwd=folder, env={**os.environ, **settings}, check=True)
+        subprocess.run([str(HERE / "nightly.sh")], cwd=folder, env=surroundings(clinic, folder, night), check=True)
     shoal("store", "history", "--store", "sqlite:///register.db", folder=folder)
     shoal("store", "audit", "--store", "sqlite:///register.db", folder=folder)
+
+
+def surroundings(clinic: str, folder: Path, night: int) -> dict[str, str]:
+    """What the script finds: this Python's `shoal`, the database, and a clock that says which night it is."""
+    clock = folder / "clock"
+    clock.mkdir(exist_ok=True)
+    (clock / "date").write_text(
+        f'#!/bin/sh\nexec {shutil.which("date")} -d 2025-01-{1 + night:02} "$@"\n', encoding="utf-8"
+    )
+    (clock / "date").chmod(0o755)
+    path = os.pathsep.join([str(clock), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "CLINIC": clinic, "PATH": path}
 
 
 def configuration(clinic: str) -> str:

@@ -7,8 +7,10 @@ result), and no value of the table stands in what is said.
 from __future__ import annotations
 
 import inspect
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,10 @@ import shoal
 from shoal.algorithms import names
 from shoal.algorithms.options import options_of
 from shoal.cli.app import app
+from shoal.configuration import Method, Publication, Source
 from shoal.models import MODELS
 from shoal.models.parameters import declared
-from shoal.schema import Attribute, Method, Publication, Source, TaxonomySource
+from shoal.schema import Attribute, TaxonomySource
 
 # Every cell is a canary: nothing else in the world looks like it.
 AGES = [8675301 + 11 * (i % 7) for i in range(16)]
@@ -230,6 +233,9 @@ def calls() -> Iterator[Case]:
         ("verify", shoal.verify, {"masked": masked, "policy": policy, "schema": schema}),
         ("audit", shoal.audit, {"masked": masked, "schema": schema}),
         ("measure_masked", shoal.measure_masked, {"original": data, "masked": masked}),
+        ("attack", shoal.attack, {"masked": masked, "schema": schema}),
+        ("measure", shoal.measure, {"original": data, "masked": masked, "schema": schema}),
+        ("profile", shoal.profile, {"table": FRAME}),
         ("attack_releases", shoal.attack_releases, {"releases": [masked, masked], "schema": schema, "k": 2}),
         ("Policy.from_config", shoal.Policy.from_config, {"section": {"k": 2}}),
         ("Policy", lambda models: shoal.anonymize(data, shoal.Policy(models), algorithm="mondrian", refine=False), {"models": ()}),
@@ -239,6 +245,7 @@ def calls() -> Iterator[Case]:
         ("Taxonomy.from_parents", shoal.Taxonomy.from_parents, {"parents": {"a": "*"}, "name": "t"}),
         ("Taxonomy.read", shoal.Taxonomy.read, {"path": "x"}),
     ]  # fmt: skip
+    public += _stores(schema, policy)
     for name, function, right in public:
         for key in inspect.signature(function).parameters:
             for i, value in enumerate(VALUES):
@@ -282,6 +289,30 @@ def calls() -> Iterator[Case]:
                     **{"path": folder / "table.csv", "schema": SCHEMA, k: v}
                 ),
             )
+
+
+def _stores(schema: shoal.Schema, policy: shoal.Policy) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
+    """What a store is asked: made anew, opened, changed, and made to release. All of it happens to one store."""
+    place = Path(tempfile.mkdtemp(prefix="shoal-hostile-"))
+    made = {"data": FRAME, "policy": policy, "key": "name", "schema": schema, "algorithm": "mondrian", "refine": False}
+    numbers = count()
+
+    def create(url: Any = None, **given: Any) -> Any:
+        with shoal.Store.create(f"sqlite:///{place}/{next(numbers)}.db" if url is None else url, **{**made, **given}):
+            return None
+
+    create.__signature__ = inspect.signature(shoal.Store.create)  # type: ignore[attr-defined]
+    url = f"sqlite:///{place}/one.db"
+    store = shoal.Store.create(url, **made)
+    store.release()
+    right: dict[str, dict[str, Any]] = {
+        "apply": {}, "insert": {"source": FRAME.clear()}, "update": {"source": FRAME[:1]}, "upsert": {"source": FRAME[:1]},
+        "delete": {"keys": []}, "forget": {"keys": [], "dry_run": True}, "undo": {"dry_run": True}, "mark": {"feed": "nightly"},
+        "export": {"number": 1, "path": place / "out.csv", "force": True}, "release": {"dry_run": True},
+        "withdraw": {"never_handed_out": False},
+    }  # fmt: skip
+    asked = [(f"Store.{name}", getattr(store, name), given) for name, given in right.items()]
+    return [("Store.create", create, {}), ("Store.open", shoal.Store.open, {"url": url}), *asked]
 
 
 def _named(value: Any, i: int) -> str:

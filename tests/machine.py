@@ -44,15 +44,17 @@ def three_layer(folder: Path) -> Told:
 
     for number, data in enumerate((plain_table(), random_table(4, 250))):
         rules = data.rules(shoal.KAnonymity(4) & shoal.PSensitive(2, "illness"))
-        for weighting in ("chi_squared", "cramers_v", "information_gain", "uniform"):
-            ready = prepare(data, k=4, seed=number, weighting=weighting)  # type: ignore[arg-type]
+        weightings = ("chi_squared", "cramers_v", "information_gain", "uniform")
+        for weighting, scaling in (*((one, "range") for one in weightings), ("uniform", "spread")):
+            ready = prepare(data, k=4, seed=number, weighting=weighting, scaling=scaling)  # type: ignore[arg-type]
             found = [run("three_layer", data, rules, options={"preparation": ready, "merging": merging}).labels for merging in ("nearest", "loss")]  # fmt: skip
-            yield f"{number} {weighting}", [digest(part) for part in (ready.weights, ready.cluster, *found)]
+            yield f"{number} {weighting} {scaling}", [digest(part) for part in (ready.weights, ready.cluster, *found)]
 
 
 def measures(folder: Path) -> Told:
     """Every loss, risk, attack and utility of one masked table."""
     from shoal.measures import attacks, loss, masked, minimality, releases, risk, utility
+    from shoal.measures.seen import MaskedTable
 
     for number, data in enumerate((random_table(5, 300, sensitive=2), plain_table())):
         partition, other = classes_of(data, 7), classes_of(data, 9)
@@ -61,7 +63,7 @@ def measures(folder: Path) -> Told:
         yield named + "loss", loss.measure(data, partition, 3).to_dict()
         yield named + "classes", digest(loss.per_class(data, partition).frame().write_csv().encode())
         yield named + "masked", masked.measure_masked(data, table, 3).to_dict()
-        seen = attacks.MaskedTable.of(table, data.schema)
+        seen = MaskedTable.of(table, data.schema)
         yield (
             named + "risk",
             risk.reidentification_risk(seen.sizes, seen.sizes * 3 + np.arange(len(seen.sizes))).to_dict(),
@@ -89,7 +91,7 @@ def bound(folder: Path) -> Told:
 
     data = random_table(6, 150)
     rules = data.rules(shoal.KAnonymity(3) & shoal.PSensitive(2, "illness"))
-    for effort in ("quick", "full"):
+    for effort in ("quick", "fast"):
         found = loss_bound(data.codes, data.space("ncp"), rules, effort=effort)  # type: ignore[arg-type]
         yield effort, [found.total, found.mean, digest(found.u)]
 

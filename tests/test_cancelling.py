@@ -21,10 +21,11 @@ from tests.cli.test_journey import needs_data
 import shoal
 from shoal.algorithms import names, run
 from shoal.errors import Cancelled
-from shoal.measures.attacks import MaskedTable, linking
+from shoal.measures.attacks import linking
 from shoal.measures.bounds import loss_bound
 from shoal.measures.loss import measure
 from shoal.measures.minimality import minimality_attack
+from shoal.measures.seen import MaskedTable
 from shoal.measures.utility import classification, query_error
 from shoal.microdata import Microdata
 from shoal.models import Model
@@ -208,7 +209,7 @@ EXAMINED: dict[str, Callable[[shoal.Release, Progress], object]] = {
     "audit": lambda made, told: shoal.audit(made.masked, made.data.schema, progress=told),
     "measure": lambda made, told: measure(made.data, made.partition, progress=told),
     "quick bound": lambda made, told: bound_of(made.data, "quick", told),
-    "full bound": lambda made, told: bound_of(made.data.take(np.arange(300)), "full", told),
+    "fast bound": lambda made, told: bound_of(made.data.take(np.arange(300)), "fast", told),
     "queries": lambda made, told: query_error(made.data, made.masked, queries=200, progress=told),
     "classification": lambda made, told: classification(made.data, made.masked, "illness", progress=told),
     "linking": lambda made, told: linking(*intruder(made), progress=told),

@@ -22,8 +22,9 @@ from shoal.columns import (
     told_apart,
     typed,
 )
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError, InternalError
-from shoal.schema import Attribute, Schema, read_schema
+from shoal.schema import Attribute, Schema
 from shoal.taxonomy import Taxonomy
 
 

@@ -8,12 +8,13 @@ from datetime import date, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from tests import dangerous as forms
 from typer.testing import CliRunner
 
 import shoal
 from shoal.cli.app import app
+from shoal.configuration import read_schema
 from shoal.declaration import certainty, examine
-from shoal.schema import read_schema
 
 N = 3000
 QUASI = {"age": {"role": "quasi"}, "sex": {"role": "quasi"}, "zip": {"role": "quasi"}}
@@ -135,6 +136,37 @@ def test_no_harmless_column_is_named():
     for role in ("other", "sensitive"):
         schema = read_schema({**QUASI, **{name: {"role": role} for name in columns}})
         assert examine(frame, schema).findings == ()
+
+
+def test_what_names_people_in_many_countries_is_refused_in_either_role():
+    rng = np.random.default_rng(11)
+    base = forms.people(rng)
+    columns = forms.dangerous(rng, base)
+    frame = pl.DataFrame({**base, **columns})
+    for role, passing in (("other", set()), ("sensitive", set(forms.NAMED_ONLY))):
+        schema = read_schema({**QUASI, **{name: {"role": role} for name in columns}})
+        found = {finding.column: finding for finding in examine(frame, schema).findings}
+        assert set(columns) - set(found) == set()
+        assert {name for name, finding in found.items() if not finding.refused} == passing
+
+
+def test_what_many_people_share_is_named_in_neither_role():
+    rng = np.random.default_rng(12)
+    base, columns = forms.people(rng), forms.harmless(rng)
+    frame = pl.DataFrame({**base, **columns})
+    for role in ("other", "sensitive"):
+        schema = read_schema({**QUASI, **{name: {"role": role} for name in columns}})
+        assert examine(frame, schema).findings == ()
+
+
+def test_a_date_in_three_columns_and_harmless_columns_together_are_told_with_their_figure():
+    rng = np.random.default_rng(13)
+    base = forms.people(rng)
+    days = {"year": 2024 - base["age"], "month": rng.integers(1, 13, N), "day": rng.integers(1, 29, N)}
+    schema = read_schema({**QUASI, **{name: {"role": "other"} for name in days}})
+    told = examine(pl.DataFrame({**base, **days}), schema)
+    assert [(finding.column, finding.problem) for finding in told.refused] == [("year", "determines")]
+    assert told.columns == ("year", "month", "day") and told.alone > 0.8 * N
 
 
 def test_a_dangerous_column_stops_the_road_and_names_figure_and_way_out_but_no_value():
@@ -274,6 +306,19 @@ def test_what_is_a_persons_own_is_refused_however_many_rows_it_stands_in(column:
         finding = examine(table, schema).refused[0]
         assert (finding.records, finding.of) == (n, n), "persons are counted, not rows"
         assert "tells persons apart" in finding.detail
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_follows_from_a_quasi_identifier_is_found_in_whatever_row_it_stands(first: bool) -> None:
+    """A town that is written down at the second visit alone tells the zip no less than one that stands in the first."""
+    n, rng = 400, np.random.default_rng(5)
+    zips = rng.integers(0, 12, n)
+    visit = np.tile([0, 1], n)
+    towns = [f"Town {zips[i // 2] // 2}" if (visit[i] == 0) == first else None for i in range(2 * n)]
+    table = pl.DataFrame({"pid": np.repeat(np.arange(n), 2), "zip": np.repeat(zips, 2), "town": towns})
+    schema = read_schema({"pid": {"role": "person"}, "zip": {"role": "quasi"}, "town": {"role": "other"}})
+    (finding,) = examine(table, schema).findings
+    assert (finding.column, finding.problem, finding.refused) == ("town", "determined", True)
 
 
 def test_what_many_persons_share_passes_in_a_table_of_visits() -> None:

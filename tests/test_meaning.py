@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.schema import Schema, read_schema
+from shoal.configuration import read_schema
+from shoal.schema import Schema
 from shoal.verifier.meaning import Problem, read_cells, reader_of
 
 
@@ -171,6 +172,10 @@ def test_taxonomies_of_numbers_and_dates_are_read_as_such() -> None:
     assert groups(["2024", "[2024, 2024]"], kind="date", taxonomy={"dates": ["month", "year"]}) == [
         ["2024", "[2024, 2024]"]
     ]
+    units = {"kind": "date", "taxonomy": {"dates": ["month", "year"]}}
+    assert strange(["2024-03", "2024-Q1", "[2023, 2024]"], **units) == ["2024-Q1", "[2023, 2024]"]
+    assert strange(["[20, 29]", "[21, 28]", "[20, 30)", "7"], taxonomy={"intervals": [10]}) == ["[21, 28]"]
+    assert strange(["410**", "41076", "4107*", "4*0**"], taxonomy={"prefix": [3, 0]}) == ["4107*", "4*0**"]
 
 
 def test_what_lies_outside_the_domain() -> None:

@@ -8,10 +8,10 @@ import pytest
 from tests.visits import SCHEMA, accepted, policies, visits
 
 import shoal
-from shoal.errors import InputError, UnsupportedError, VerificationError
+from shoal.configuration import read_schema
+from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.persons import number_persons, persons_of, settled
 from shoal.policy import Policy
-from shoal.schema import read_schema
 
 
 @pytest.mark.parametrize("policy", policies()[:2], ids=lambda policy: policy.models[-1].name)
@@ -123,8 +123,8 @@ def test_the_key_itself_never_passes_for_a_token():
         shoal.verify(release.masked.with_columns(pid=frame["pid"]), Policy((shoal.KAnonymity(4),)), data.schema)
 
 
-def test_the_store_refuses_persons_with_a_sentence(tmp_path):
-    with pytest.raises(UnsupportedError, match="one row a person"):
+def test_the_key_of_a_store_names_rows_and_not_persons(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be the key as well"):
         shoal.Store.create(f"sqlite:///{tmp_path}/s.db", visits(40, 90), shoal.KAnonymity(3), key="pid", schema=SCHEMA)
 
 

@@ -195,7 +195,9 @@ def test_large_histograms_are_counted_in_pieces(cells: int, monkeypatch: pytest.
     largest: list[int] = []
     counted = Rules.stats
     monkeypatch.setattr(
-        Rules, "stats", lambda self, part, classes: largest.append(classes) or counted(self, part, classes)
+        Rules,
+        "stats",
+        lambda self, part, classes, **how: largest.append(classes) or counted(self, part, classes, **how),
     )
     monkeypatch.setattr("shoal.pieces.CELLS", cells)
     assert np.array_equal(rules.deficits(labels, 16), whole)

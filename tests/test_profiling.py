@@ -13,7 +13,8 @@ import pytest
 
 from shoal.datasets import hospital
 from shoal.errors import InputError
-from shoal.profiling import ColumnProfile, Profile, percent, profile
+from shoal.profiling import percent
+from shoal.suggesting import ColumnProfile, Profile, profile
 
 N = 60
 
@@ -46,7 +47,12 @@ def test_the_hospital_is_understood() -> None:
     }
     taxonomies = {c.name: c.taxonomy for c in found.columns if c.taxonomy is not None}
     assert taxonomies == {"zip": {"prefix": [3, 2, 0]}, "admitted": {"dates": ["month", "year"]}}
-    assert (found.k, [(d.attribute, d.p) for d in found.diversity]) == (5, [("diagnosis", 3), ("cost", 3)])
+    assert found.k == 5
+    # Costs are hardly ever equal: not three different ones, but a range.
+    assert [(d.attribute, d.p, d.e is not None) for d in found.diversity] == [
+        ("diagnosis", 3, False),
+        ("cost", 1, True),
+    ]
     assert all(c.why.endswith(".") for c in found.columns)
     assert all(c.taxonomy_why for c in found.columns if c.role == "quasi")
 
@@ -156,7 +162,7 @@ def test_names_of_quasi_identifiers_and_sensitive_columns(name: str, role: str) 
         ("phone", cycle(["yes", "no"])),
         ("department_id", cycle(list(range(12)))),
         ("number_of_visits", [i * i for i in range(N)]),
-        ("amount", [1000.5 + 3 * i for i in range(N)]),
+        ("velocity", [1000.5 + 3 * i for i in range(N)]),
         ("revenue", [100 + i * i for i in range(N)]),
     ],
 )
@@ -211,7 +217,7 @@ def test_kinds(name: str, values: list[Any], kind: str) -> None:
         ("birth", [f"{1940 + i}-05-01" for i in range(N)], {"dates": ["month", "year", "decade"]}),
         ("admitted", [f"{2020 + i % 3}-05-01" for i in range(N)], {"dates": ["month", "year"]}),
         ("admitted", [f"2024-05-{1 + i % 20:02d}" for i in range(N)], None),
-        ("seen", [f"2024-05-{1 + i % 20:02d} 10:{i:02d}" for i in range(N)], {"prefix": [10, 7, 4, 0]}),
+        ("seen", [f"2024-05-{1 + i % 20:02d} 10:{i:02d}" for i in range(N)], None),
         ("city", cycle([f"Town {i}" for i in range(20)]), None),
         ("city", cycle([f"Town {i}" for i in range(21)]), "auto"),
         ("city", [f"Town {i}" for i in range(2001)], {"prefix": [3, 2, 1, 0]}),
@@ -274,9 +280,10 @@ def test_notes() -> None:
     assert any("nothing to anonymize" in note for note in nothing.notes)
 
 
-def test_many_columns_are_not_all_listed() -> None:
+def test_two_hundred_columns_are_not_two_hundred_quasi_identifiers() -> None:
     found = profile(pl.DataFrame({f"c{i}": [1, 2, 2] for i in range(200)}))
-    assert "and 170 more columns" in found.reason
+    assert len(found.named("quasi")) == 8
+    assert len(found.consider) == 192
 
 
 def test_the_same_table_gives_the_same_profile() -> None:

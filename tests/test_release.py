@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import stat
 from dataclasses import replace
 from datetime import date
@@ -223,6 +224,35 @@ def test_the_key_is_random_or_the_owners(release: shoal.Release, tmp_path: Path)
     assert keys[0] != keys[1] and len(bytes.fromhex(keys[0])) == 32
     release.write(tmp_path / "c.csv", key=b"k" * 32)
     assert json.loads(secret_path(tmp_path / "c.csv").read_text())["key"] == (b"k" * 32).hex()
+
+
+@pytest.mark.parametrize("name", ["masked.arrow", "masked.parquet", "masked.csv", "memory"])
+def test_nothing_of_records_that_are_left_out_lies_in_the_bytes(name: str, tmp_path: Path) -> None:
+    """A frame that was filtered keeps the texts of all its rows in memory, and an Arrow file or a pickle takes them along."""
+    n = 400
+    rest = {
+        "illness": [f"a rather long illness {i % 7}" for i in range(n)],
+        "note": [f"a note that is long enough {i % 5}" for i in range(n)],
+    }
+    given = pl.DataFrame(
+        {
+            "age": [*(20 + i // 40 for i in range(n)), 95, 40],
+            "illness": [
+                *rest["illness"],
+                "CANARY of a record that is left out",
+                "CANARY of a row that is not in the table",
+            ],
+            "note": [*rest["note"], "CANARY that is beside it", "CANARY that is beside that one"],
+        }
+    )
+    roles = {"age": "quasi", "illness": "sensitive", "note": "other"}
+    release = shoal.anonymize(
+        given.head(n + 1), {"k": 3}, schema=roles, algorithm="mondrian", suppress=0.1, suppressed="drop"
+    )
+    assert release.masked.height == n
+    content = pickle.dumps(release.frame) if name == "memory" else release.write(tmp_path / name).read_bytes()
+    assert b"a note that is long enough" in content or name == "masked.parquet"
+    assert b"CANARY" not in content
 
 
 def test_nothing_is_overwritten_unless_forced(release: shoal.Release, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from shoal.collisions import _steps, _union
+from shoal.configuration import read_schema
 from shoal.errors import UnsupportedError
 from shoal.microdata import Microdata
 from shoal.order import tokens
 from shoal.partition import Partition
 from shoal.release import mask, require_size
-from shoal.schema import read_schema
 from shoal.space import members_of
 from shoal.states import class_states
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from shoal.configuration import Config, Configuration, parse_config, read_config, read_schema, write_config
 from shoal.errors import ConfigError, InputError
 from shoal.policy import Policy
-from shoal.schema import Attribute, Config, Configuration, parse_config, read_config, read_schema, write_config
+from shoal.schema import Attribute
 from shoal.taxonomy import Taxonomy
 
 GOOD = """

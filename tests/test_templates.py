@@ -10,7 +10,7 @@ import pytest
 from tests.cli.errors import call, captured
 
 import shoal
-from shoal.profiling import profile
+from shoal.suggesting import profile
 from shoal.templates import TEMPLATES, applied
 
 

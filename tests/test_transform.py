@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.schema import read_schema
+from shoal.configuration import read_schema
 from shoal.transform import require_transformed, transformed
 
 
@@ -46,6 +46,37 @@ def test_a_column_that_was_not_transformed_is_found():
     schema = read_schema({"x": {"role": "other", "round": 100}})
     with pytest.raises(shoal.VerificationError, match=r"'x'.*round = 100.*2 of its published values"):
         require_transformed(pl.DataFrame({"x": [100, 101, 199]}), schema)
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "forged"),
+    [
+        ({"top": 90}, ["[20, 90]", "34", "*", None], "[20, 97]"),
+        ({"bottom": 18}, ["[18, 30]"], "[17, 30]"),
+        ({"round": 5}, ["[20, 25]", "30"], "[20, 24]"),
+        ({"round": 5}, ["[20, 25]", "30"], "31"),
+        ({"truncate": 1}, ["[1.1, 1.5]"], "[1.1, 1.57]"),
+        ({"truncate": "month", "kind": "date"}, ["[2024-01-01, 2024-03-01]"], "[2024-01-01, 2024-03-14]"),
+        ({"bottom": "1935-01-01", "kind": "date"}, ["[1935-01-01, 1990-04-04]"], "[1931-01-01, 1990-04-04]"),
+    ],
+)
+def test_the_ends_of_intervals_are_verified_too(rule, good, forged):
+    schema = read_schema({"x": {"role": "quasi", **rule}})
+    require_transformed(pl.DataFrame({"x": good}), schema)
+    with pytest.raises(shoal.VerificationError, match=r"'x'.*1 of its published values"):
+        require_transformed(pl.DataFrame({"x": [*good, forged]}), schema)
+
+
+def test_means_are_not_rounded_and_nodes_are_no_values():
+    schema = read_schema({"x": {"role": "quasi", "round": 5, "top": 90}})
+    require_transformed(pl.DataFrame({"x": [21.7, 88.0]}), schema)
+    with pytest.raises(shoal.VerificationError, match="top = 90"):
+        require_transformed(pl.DataFrame({"x": [21.7, 91.0]}), schema)
+    coarse = read_schema({"x": {"role": "quasi", "top": 90, "taxonomy": {"edges": [[0, 50, 100]]}}})
+    require_transformed(pl.DataFrame({"x": ["[50, 100]"]}), coarse)
+    both = read_schema({"x": {"role": "quasi", "round": 5}})
+    with pytest.raises(shoal.VerificationError, match="'x_max'"):
+        require_transformed(pl.DataFrame({"x_min": [20, 30], "x_max": [25, 33]}), both)
 
 
 def test_a_dropped_column_leaves():

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.models import MODELS
 from shoal.models.parameters import Word, declared
 from shoal.policy import Policy
-from shoal.schema import read_schema
 from shoal.verifier import (
     Check,
     Evidence,

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.policy import Policy
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 from shoal.verifier import assumed_roles, derive_classes, verify
 
 SCHEMA: Schema = read_schema(

@@ -93,6 +93,7 @@ ROOMS: dict[str, dict[str, list[str]]] = {
         "src/shoal/measures/rel*.py": ATTACKS,
         "src/shoal/measures/ri*.py": ["tests/measures/test_risk.py"],
         "src/shoal/measures/u*.py": ["tests/measures/test_utility.py"],
+        "src/shoal/measures/w*.py": ["tests/measures/test_worst_case.py"],
     },
     "guards": {"src/shoal/evolve/releases/guards.py": GUARDS},
 }

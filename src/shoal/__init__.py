@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from shoal.microdata import read as read
     from shoal.partition import Partition as Partition
     from shoal.policy import Policy as Policy
-    from shoal.profiling import profile as profile
     from shoal.progress import Progress as Progress
     from shoal.release import Release as Release
     from shoal.road import anonymize as anonymize
     from shoal.schema import Attribute as Attribute
     from shoal.schema import Schema as Schema
+    from shoal.suggesting import profile as profile
     from shoal.taxonomy import Taxonomy as Taxonomy
     from shoal.verifier import audit as audit
 
@@ -69,7 +69,7 @@ _HOME = {
     "explore": "frontier",
     "measure": "front",
     "measure_masked": "measures.masked",
-    "profile": "profiling",
+    "profile": "suggesting",
     "read": "microdata",
     "verify": "front",
 }

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import taxonomy_build as build
-from shoal.errors import ConfigError, InputError, InternalError, raw, which
+from shoal.errors import ConfigError, InputError, InternalError, UnsupportedError, raw, which
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.spelling import alike, means_missing
 from shoal.taxonomy import Taxonomy
@@ -86,12 +86,22 @@ def _complain(series: pl.Series, parsed: pl.Series, name: str, wanted: str, way_
         )
 
 
-def code(series: pl.Series, labels: list[str], name: str, what: str, missing: int | None = None) -> NDArray[np.int32]:
-    """Position of each value in `labels`; missing gets the next code unless told otherwise."""
+def code(
+    series: pl.Series,
+    labels: list[str],
+    name: str,
+    what: str,
+    missing: int | None = None,
+    counts: NDArray[np.int64] | None = None,
+) -> NDArray[np.int32]:
+    """Position of each value in `labels`; missing gets the next code unless told otherwise.
+
+    `counts` says how many records each entry stands for, which an error tells; one by default.
+    """
     physical = series.cast(pl.Enum(labels), strict=False).to_physical() if labels else series.cast(pl.Int32)
     if physical.null_count() > series.null_count():
         unknown = series.filter(physical.is_null() & series.is_not_null()).unique().sort()
-        count = int((series == unknown[0]).sum())
+        count = _records(series, unknown[0], counts)
         raise InputError(unknown_value(name, str(unknown[0]), count, what, len(unknown) - 1))
     if physical.null_count():
         physical = physical.cast(pl.Int32).fill_null(len(labels) if missing is None else missing)
@@ -130,13 +140,20 @@ class Told:
         return [text for text, code in self.code_of.items() if code < 0]
 
 
-def told_apart(series: pl.Series, name: str, attribute: Attribute, known: Collection[str] = ()) -> Told:
+def told_apart(
+    series: pl.Series,
+    name: str,
+    attribute: Attribute,
+    known: Collection[str] = (),
+    counts: NDArray[np.int64] | None = None,
+) -> Told:
     """The values of a column of texts: those that a reader takes for one are one, and spellings of missing are none.
 
     Declared values (an order, categories, or `known` from a taxonomy that was not made of the values) are told apart as they
     are declared, whatever they look like, and others are refused: a misspelt value would add to diversity and to nothing else.
+    `counts` says how many records each entry stands for; one by default.
     """
-    texts = by_count(series)
+    texts = by_count(series, counts)
     declared, what = _declared(attribute, known)
     if not what:
         groups = alike(texts)
@@ -147,7 +164,7 @@ def told_apart(series: pl.Series, name: str, attribute: Attribute, known: Collec
     blank = dict(zip(texts, means_missing(texts), strict=True))
     strange = [text for text in texts if text not in declared and not blank[text]]
     if strange:
-        count = int((series == strange[0]).sum())
+        count = _records(series, strange[0], counts)
         raise InputError(unknown_value(name, strange[0], count, what, len(strange) - 1))
     labels = list(attribute.order) if attribute.order is not None else [text for text in texts if text in declared]
     place = {label: code for code, label in enumerate(labels)}
@@ -171,9 +188,21 @@ def is_named(source: Taxonomy | TaxonomySource | str | None) -> bool:
     return isinstance(source, Taxonomy) or (isinstance(source, str) and source != "auto")
 
 
-def by_count(series: pl.Series) -> list[str]:
-    counted = series.drop_nulls().value_counts(name="records").sort("records", series.name, descending=[True, False])
-    return [str(label) for label in counted[series.name]]
+def by_count(series: pl.Series, counts: NDArray[np.int64] | None = None) -> list[str]:
+    """The labels of a column, most frequent first; `counts` says how many records each entry stands for."""
+    name = series.name
+    if counts is None:
+        counted = series.drop_nulls().value_counts(name="records")
+    else:
+        both = pl.DataFrame({"label": series, "records": counts}).drop_nulls("label")
+        counted = both.group_by("label").agg(pl.col("records").sum()).rename({"label": name})
+    counted = counted.sort("records", name, descending=[True, False])
+    return [str(label) for label in counted[name]]
+
+
+def _records(series: pl.Series, value: str, counts: NDArray[np.int64] | None) -> int:
+    same = (series == value).fill_null(False).to_numpy()
+    return int(np.count_nonzero(same) if counts is None else counts[same].sum())
 
 
 def numbers_of(series: pl.Series) -> pl.Series:
@@ -190,8 +219,15 @@ def ranks(numbers: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     return codes, values
 
 
-def declared_taxonomy(table: pl.DataFrame, series: pl.Series, kind: str, name: str, schema: Schema) -> Taxonomy:
-    """The taxonomy a column declares: given, read, or built from its values."""
+def declared_taxonomy(
+    table: pl.DataFrame,
+    series: pl.Series,
+    kind: str,
+    name: str,
+    schema: Schema,
+    counts: NDArray[np.int64] | None = None,
+) -> Taxonomy:
+    """The taxonomy a column declares: given, read, or built from its values, of which each stands for `counts` records."""
     source = schema.attributes[name].taxonomy
     if isinstance(source, Taxonomy):
         return source
@@ -200,12 +236,19 @@ def declared_taxonomy(table: pl.DataFrame, series: pl.Series, kind: str, name: s
     known = series.drop_nulls()
     if source == "auto":
         if kind == "category":
+            if counts is not None:
+                raise UnsupportedError(
+                    f"[attributes.{name}] taxonomy: an automatic one is made from what values occur with, record by record, "
+                    "and this table is not read into memory; make it once from some of the records with: shoal taxonomy build."
+                )
             return _auto_categories(table, series, name, schema)
         numbers = numbers_of(known)
-        values, counts = np.unique(numbers.to_numpy(), return_counts=True)
         if kind == "date":
             return build.from_dates(_labels(known, kind), ["month", "year"], name)
-        return build.auto_numbers(values, counts, name)
+        values, place = np.unique(numbers.to_numpy(), return_inverse=True)
+        weights = None if counts is None else counts[series.is_not_null().to_numpy()]
+        records = np.bincount(place, weights, minlength=len(values)).astype(np.int64)
+        return build.auto_numbers(values, records, name)
     if source is None or isinstance(source, str):
         raise InternalError(f"column '{name}' declares no taxonomy")
     if source.parents is not None:

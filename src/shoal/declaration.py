@@ -13,7 +13,7 @@ A dangerous `other` column is refused, unless its owner accepts it with a reason
 refused only where it names people: every model assumes that nobody knows it, so what it would tell is said, not forbidden.
 
 >>> import polars as pl
->>> from shoal.schema import read_schema
+>>> from shoal.configuration import read_schema
 >>> table = pl.DataFrame({"age": [34, 36] * 20, "contact": [f"p{i}@example.org" for i in range(40)]})
 >>> schema = read_schema({"age": {"role": "quasi"}, "contact": {"role": "other"}})
 >>> [(finding.column, finding.problem, finding.refused) for finding in examine(table, schema).findings]
@@ -132,43 +132,96 @@ def examine(table: pl.DataFrame, schema: Schema) -> Examination:
         (name, role) for role in ("other", "sensitive") for name in schema.named(role) if name in table.columns
     ]
     quasi = [name for name in schema.named("quasi") if name in table.columns]
-    sample = table.select(*quasi, *(name for name, _ in published)) if published else table.clear()
-    sample = sample.gather_every(max(1, sample.height // SAMPLE)) if sample.height else sample
-    known = {name: _codes(sample[name]) for name in quasi} if published else {}
     # Where rows are people's, a value that is in all rows of one person and in nobody else's finds that person.
     owner = table[schema.person].rank("dense") if schema.person in table.columns else None
+    sample = _spaced(table.select(*quasi, *(name for name, _ in published)))
+    known = {name: _codes(sample[name]) for name in quasi} if owner is None else {}
     findings = []
     for name, _ in published:
         attribute = schema.attributes[name]
-        found = _alone(table[name], attribute, owner) or _beside(sample, name, known, table.height, attribute)
+        # Nobody knows a pseudonym of anybody; what it says about quasi-identifiers is another matter.
+        own = _alone(table[name], attribute, owner) if attribute.pseudonym is None else None
+        if own is None and owner is not None:
+            sample = _spaced(_once(table.select(*quasi, name), name, owner))
+            known = {other: _codes(sample[other]) for other in quasi}
+        found = own or _beside(sample, name, known, table.height, attribute)
         if found is not None:
             findings.append(found)
-    others = tuple(name for name, role in published if role == "other")
+    others = tuple(n for n, role in published if role == "other" and schema.attributes[n].pseudonym is None)
     alone_together = alone(table.select(others).to_struct(""), owner) if others and table.height else 0
     if owner is None:
         return Examination(tuple(findings), others, alone_together, table.height)
     return Examination(tuple(findings), others, alone_together, owner.n_unique(), "persons")
 
 
-def _alone(series: pl.Series, attribute: Attribute, owner: pl.Series | None) -> Finding | None:
-    """What a column tells by itself."""
+def examine_counted(
+    columns: Mapping[str, tuple[pl.Series, Codes]],
+    schema: Schema,
+    records: int,
+    together: int,
+    sample: pl.DataFrame | None = None,
+) -> Examination:
+    """`examine` for a table whose records are not at hand.
+
+    - `columns`: per column that is published as it is its distinct values, and how many records have each.
+    - `records`: how many there are; `together`: how many are alone on all columns of the role `other`.
+    - `sample`: some records, evenly spaced, with the quasi-identifiers and these columns, to see what one says about the other.
+    """
+    known = {} if sample is None else {name: _codes(sample[name]) for name in schema.named("quasi")}
+    findings = []
+    for role in ("other", "sensitive"):
+        for name in schema.named(role):
+            attribute = schema.attributes[name]
+            own = _alone(columns[name][0], attribute, None, columns[name][1]) if attribute.pseudonym is None else None
+            found = own or (None if sample is None else _beside(sample, name, known, records, attribute))
+            if found is not None:
+                findings.append(found)
+    others = tuple(name for name in schema.named("other") if schema.attributes[name].pseudonym is None)
+    return Examination(tuple(findings), others, together if others else 0, records)
+
+
+def _spaced(rows: pl.DataFrame) -> pl.DataFrame:
+    """Evenly spaced rows, as many as are compared."""
+    return rows.gather_every(max(1, rows.height // SAMPLE)) if rows.height else rows
+
+
+def _once(rows: pl.DataFrame, name: str, owner: pl.Series) -> pl.DataFrame:
+    """Each value of a column once for each person who has it.
+
+    A person's own rows agree with each other in everything that lasts, which says nothing about other people. What is missing
+    in one row and known in another of the same person is known.
+    """
+    pairs = rows.with_columns(owner.alias(" owner")).unique([" owner", name], keep="first", maintain_order=True)
+    known = pl.col(name).is_not_null()
+    return pairs.filter(known | ~known.any().over(" owner")).drop(" owner")
+
+
+def _alone(
+    series: pl.Series, attribute: Attribute, owner: pl.Series | None, counts: Codes | None = None
+) -> Finding | None:
+    """What a column tells by itself; entries are records, or distinct values that stand for `counts` of them."""
     if owner is not None:
         # A value counts once a person, however many rows it stands in.
         once = pl.DataFrame({series.name: series, " owner": owner}).unique(maintain_order=True)
         series, owner = once[series.name], once[" owner"]
-    records = len(series) - series.null_count()
-    looks = direct_identifier(series)
+    everybody = len(series) if counts is None else int(counts.sum())
+    records = int(series.is_not_null().sum() if counts is None else counts[series.is_not_null().to_numpy()].sum())
+    looks = direct_identifier(series, counts)
     if looks is not None:
-        return _finding(series.name, attribute, "identifier", records, len(series), f"looks like {looks}")
-    people = len(series) if owner is None else owner.n_unique()
+        return _finding(series.name, attribute, "identifier", records, everybody, f"looks like {looks}")
+    people = everybody if owner is None else owner.n_unique()
     if people < ENOUGH:
         return None
-    unique = alone(series, owner)
+    unique = alone(series, owner) if counts is None else int(np.count_nonzero(counts == 1))
     if unique < ALONE * people:
         return None
     found = "record" if owner is None else "person"
     only = f"{unique:,} of {people:,} are the only ones with their value"
     detail = f"tells {found}s apart: {only}, and whoever knows it finds the {found}"
+    if attribute.role == "sensitive" and series.dtype.is_numeric():
+        detail = (
+            f"tells {found}s apart: {only}, as amounts are hardly ever equal; with round = 100 or so they tell less"
+        )
     return _finding(series.name, attribute, "separates", unique, people, detail)
 
 

@@ -228,6 +228,19 @@ def require_seed(seed: Any) -> None:
         raise ConfigError(f"seed = {shown(seed)} is not allowed; it must be a whole number from 0 up.")
 
 
+def require_switch(what: str, value: Any) -> None:
+    """Refuse what is neither True nor False: a word or a number would be taken for yes."""
+    require_a(what, value, bool, "True or False")
+
+
+def require_whole(what: str, value: Any, least: int, most: int) -> None:
+    """Refuse what is no whole number from `least` to `most`."""
+    wanted = f"a whole number from {least:,} to {most:,}"
+    require_a(what, value, int, wanted)
+    if not least <= value <= most:
+        raise ConfigError(f"{what} = {shown(value)} is not allowed; it must be {wanted}.")
+
+
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the nearest allowed one, or the list of all."""
     options = list(allowed)

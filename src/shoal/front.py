@@ -8,7 +8,7 @@ that came in. The command line asks the same functions.
 >>> shoal.verify(masked, {"k": 2}, quasi="age", sensitive="illness").passed
 True
 >>> [found.exposed for found in shoal.attack(masked, quasi="age", sensitive="illness").exposures]
-[2, 4, 0]
+[2, 2, 0]
 """
 
 from __future__ import annotations
@@ -20,29 +20,37 @@ from typing import Any
 
 import polars as pl
 
+from shoal.algorithms import names
+from shoal.configuration import Configuration
 from shoal.declaration import Examination, examine
-from shoal.errors import ConfigError
-from shoal.inputs import Roles, as_policy, declared, encoded, table_of
+from shoal.errors import ConfigError, require_a, require_seed, require_switch, require_whole, require_word
+from shoal.inputs import Roles, as_policy, declared, encoded, people_of, table_of
 from shoal.io.frames import from_polars
-from shoal.io.written import read_written
-from shoal.measures.attacks import Exposure, MaskedTable, linking, run_attacks
+from shoal.io.written import Written, read_written
+from shoal.measures.attacks import linking, run_attacks
+from shoal.measures.exposure import Exposure
 from shoal.measures.masked import MaskedMeasures, measure_masked
 from shoal.measures.minimality import minimality_attack
 from shoal.measures.releases import attack_releases
 from shoal.measures.risk import Risks, Uniqueness, dankar, population_sizes, reidentification_risk
+from shoal.measures.seen import MaskedTable
 from shoal.measures.utility import Classification, QueryError, classification, query_error
 from shoal.models.alpha_k import AlphaK
 from shoal.models.k_anonymity import KAnonymity
 from shoal.policy import Policy
 from shoal.progress import Progress, Told
 from shoal.release import Release
-from shoal.schema import Configuration, Schema
+from shoal.schema import Schema
 from shoal.shown import Shown
 from shoal.verifier import Evidence, assumed_roles, assumed_schema, masked_schema
 from shoal.verifier import verify as judged
 
 MINIMAL = ("incognito", "datafly", "mondrian")
 """Algorithms that generalize only as far as they must, which tells something."""
+RULED_OUT = 1_000
+"""Values that an intruder may rule out: more are not known of anybody."""
+QUERIES = 10_000_000
+"""Queries that may be compared: some hours of them."""
 
 
 def verify(
@@ -88,21 +96,22 @@ def verify(
         raise ConfigError('nothing says what to verify; give a policy, such as {"k": 5}.')
     wanted = as_policy(policy)
     known = _schema(roles, policy)
-    table, cells, backend = _opened(masked, known.missing if known is not None else Schema({}).missing)
+    table, written, backend = _opened(masked, known.missing if known is not None else Schema({}).missing)
     notes: tuple[str, ...] = ()
     if known is None:
         assumed = assumed_roles(table)
         known = assumed_schema(assumed)
         notes = tuple(f"Column '{one.name}' is taken for {one.role}: {one.why}." for one in assumed)
-    evidence = judged(table, wanted, masked_schema(known, table), cells=cells, progress=progress)
+    cells, alike = (written.cells, written.alike) if written is not None else (None, None)
+    evidence = judged(table, wanted, masked_schema(known, table), cells=cells, alike=alike, progress=progress)
     return replace(evidence, notes=notes + evidence.notes, backend=backend)
 
 
-def _opened(masked: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame | None, str]:
+def _opened(masked: Any, missing: tuple[str, ...]) -> tuple[pl.DataFrame, Written | None, str]:
     """A masked table, how it is written where it is a file, and the library of the answer."""
     if isinstance(masked, str | Path):
         written = read_written(masked, missing=missing)
-        return written.table, written.cells, "polars"
+        return written.table, written, "polars"
     table, backend = table_of(masked, missing)
     return table, None, backend
 
@@ -219,6 +228,11 @@ def attack(
     >>> found.risks.prosecutor.highest, found.exposures[-1].attack
     (0.5, 'linking')
     """
+    require_a("previous", previous, (list, tuple), "a list of tables, oldest first")
+    require_a("fraction", fraction, (int, float, type(None)), "a share of the population, above 0 and at most 1")
+    require_whole("strength", strength, 1, RULED_OUT)
+    if algorithm is not None:
+        require_word("algorithm", algorithm, names())
     if isinstance(masked, Release):
         masked, schema = masked.masked, masked.data.schema if schema is None else schema
     roles, told = Roles(schema, quasi, sensitive, person), Progress.of(progress)
@@ -228,9 +242,9 @@ def attack(
         known = masked_schema(known if known is not None else assumed_schema(assumed_roles(table)), table)
         missing = known.missing
         seen = MaskedTable.of(table, known)
-        persons = table_of(external, missing)[0] if external is not None else None
+        persons = people_of(external, known) if external is not None else None
     with told.stage("risks", 0.2):
-        fits = population_sizes(seen, table_of(population, missing)[0]) if population is not None else None
+        fits = population_sizes(seen, people_of(population, known)) if population is not None else None
         risks = reidentification_risk(seen.sizes, fits)
         found = run_attacks(seen, strength=strength)
     notes: tuple[str, ...] = ()
@@ -366,6 +380,11 @@ def measure(
     >>> shoal.measure(original, release.frame, quasi="age", sensitive="illness").measures.classes
     2
     """
+    require_switch("aligned", aligned)
+    require_switch("averages", averages)
+    require_whole("queries", queries, 0, QUERIES)
+    require_a("predict", predict, (str, type(None)), "the name of a column")
+    require_seed(seed)
     told, answers, learned = Progress.of(progress), None, None
     with told.stage("reading", 0.1):
         data = encoded(original, Roles(schema, quasi, sensitive, person), policy=policy)

@@ -46,6 +46,8 @@ ALGORITHMS = ("mondrian", "k_member", "greedy_pk")
 THREADS = 2  # loops release the interpreter; more would hold more releases in memory at a time
 QUERIES = 200
 """Enough for the median of their errors to be steady in its second digit."""
+EACH = 1.0
+"""Nominal seconds for the bound of each point."""
 BENT = 0.1
 """A curve has a knee where it lies this far from its chord, both axes from 0 to 1; a straight one has none."""
 
@@ -318,7 +320,7 @@ def _bounded(
         data = tables[column]
         try:
             rules = data.rules(_with(policy, dict(asked)))
-            found[column, asked] = loss_bound(data.codes, data.space(objective), rules).mean
+            found[column, asked] = loss_bound(data.codes, data.space(objective), rules, effort=EACH).mean
         except ShoalError:
             found[column, asked] = None
     return [

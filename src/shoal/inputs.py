@@ -23,13 +23,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from shoal.configuration import Configuration, read_config, read_schema
 from shoal.errors import ConfigError
 from shoal.io.frames import apply_missing, to_polars
 from shoal.microdata import Microdata, Missing
 from shoal.models import MODELS, Model
 from shoal.policy import Policy
-from shoal.profiling import profile
-from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
+from shoal.reading import as_declared
+from shoal.schema import Attribute, Schema
+from shoal.suggesting import profile
 
 # Whoever names some columns has said nothing about the others: they stay where they are.
 UNNAMED = {"role": "identifier", "repeats": "allowed"}
@@ -95,17 +97,18 @@ def encoded(table: Any, roles: Roles, *, policy: Any = None, missing: Missing | 
     if missing is None:
         missing = configuration.config.method.missing if configuration is not None else "category"
     if isinstance(table, str | Path):
-        from shoal.io.files import read_table
+        from shoal.io.files import file_types, read_table
 
         reading = configuration.config.source.reading if configuration is not None else {}
-        read = read_table(table, **reading)
-        _require_nobody_unnamed(read, schema, roles)
-        return replace(Microdata.of_table(read, schema, missing=missing), source=Path(table))
-    _require_nobody_unnamed(table, schema, roles)
+        read = read_table(table, **reading, as_text=schema.as_text)
+        require_nobody_unnamed(read, schema, roles)
+        data = Microdata.of_table(read, schema, missing=missing)
+        return replace(data, source=Path(table), types=file_types(table))
+    require_nobody_unnamed(table, schema, roles)
     return Microdata.from_frame(table, schema, missing=missing)
 
 
-def _require_nobody_unnamed(table: Any, schema: Schema, roles: Roles) -> None:
+def require_nobody_unnamed(table: Any, schema: Schema, roles: Roles) -> None:
     """Where columns are only named, one that says whose each row is may have been forgotten."""
     if roles.schema is not None or schema.person is not None:
         return
@@ -118,7 +121,7 @@ def _require_nobody_unnamed(table: Any, schema: Schema, roles: Roles) -> None:
     if person:
         raise ConfigError(
             f"column '{person[0]}' is not named, and seems to say whose each row is: a class of rows would be no class of "
-            f"people. Say person='{person[0]}', or, if its rows are not one person's, leave the column out."
+            f"people. Say person='{person[0]}' (--person {person[0]}), or, if its rows are not one person's, leave it out."
         )
 
 
@@ -173,6 +176,17 @@ def _known(schema: Any) -> Any:
     raise ConfigError(
         f'a schema is a mapping such as {{"age": "quasi"}}, a Schema or a shoal.toml, not {type(schema).__name__}.'
     )
+
+
+def people_of(source: Any, schema: Schema) -> pl.DataFrame:
+    """A list of people, a frame or a file, written like the table that was masked or otherwise."""
+    if isinstance(source, str | Path):
+        from shoal.io.files import read_table
+
+        table = read_table(source, missing=list(schema.missing), as_text=schema.as_text)
+    else:
+        table = table_of(source, schema.missing)[0]
+    return as_declared(table, schema, strict=False)
 
 
 def table_of(source: Any, missing: tuple[str, ...] = ("", "?")) -> tuple[pl.DataFrame, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -28,16 +28,19 @@ from shoal.columns import (
     typed,
     unknown_value,
 )
+from shoal.configuration import Configuration, read_config, read_schema
 from shoal.errors import ConfigError, InputError, raw, require_a, require_word
-from shoal.io.frames import apply_missing, from_polars, to_polars
+from shoal.io.frames import Types, apply_missing, from_polars, index_of, to_polars, types_of
 from shoal.models import Sensitive
 from shoal.models.persons import Crowd
 from shoal.persons import Persons, persons_of, settled
 from shoal.policy import Policy, Rules, labelled
 from shoal.progress import Progress, Told
-from shoal.schema import Attribute, Configuration, Schema, read_config, read_schema
+from shoal.reading import as_declared
+from shoal.schema import Attribute, Schema
 from shoal.shown import Shown
 from shoal.space import EPOCH, Domain, Interval, Measure, Set, Space, Tree
+from shoal.transform import declared as transformations
 from shoal.transform import transformed
 
 Missing = Literal["category", "drop", "error"]
@@ -73,6 +76,9 @@ class Microdata(Shown):
     - `backend`: the frame library it came in ("polars" by default), to which `native` leads back.
     - `dropped`: how many records were left out for missing values; 0 by default.
     - `source`: the file it was read from, if any, which no release of it may overwrite.
+    - `types`: what columns were before they got the types of the house, for those that are published as they are; none by
+      default.
+    - `index`: the rows' labels, where they came as a pandas frame that has some; none by default.
 
     >>> import numpy as np, polars as pl, shoal
     >>> frame = pl.DataFrame({"age": [21, 40, 22], "illness": ["flu", "cold", "flu"]})
@@ -98,6 +104,8 @@ class Microdata(Shown):
     dropped: int = 0
     source: Path | None = None
     """The file it was read from, which no release of it may overwrite."""
+    types: Types = field(default_factory=dict)
+    index: Any = None
     persons: Persons | None = None
     """Whose each row of the frame is, where a column says so. Then a record is a person: `codes` has a row for each."""
 
@@ -134,7 +142,8 @@ class Microdata(Shown):
         declared = read_schema(schema)
         # What a reader of a file takes for missing is missing in a frame too: both give the same release.
         table = apply_missing(table, declared.missing)
-        return cls.of_table(table, declared, missing=missing, person=person, backend=backend, progress=progress)
+        data = cls.of_table(table, declared, missing=missing, person=person, backend=backend, progress=progress)
+        return replace(data, types=types_of(frame), index=index_of(frame))
 
     @classmethod
     def of_table(
@@ -164,9 +173,7 @@ class Microdata(Shown):
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
         if table.height == 0:
             raise InputError("The table has no records.")
-        table = transformed(table, resolved)
-        judged = resolved.named("quasi") + resolved.named("sensitive")
-        table, dropped = _treat_missing(table, judged, missing)
+        table, dropped = prepared(table, resolved, missing)
         table = table.rechunk()  # picking records out of many pieces would take ten times as long
         told, quasi, secret = Progress.of(progress), resolved.named("quasi"), resolved.named("sensitive")
         persons = persons_of(table, resolved)
@@ -174,11 +181,11 @@ class Microdata(Shown):
         # Columns one beside the other; the first one that is wrong, in their order, is the one that is told.
         with ThreadPoolExecutor(THREADS) as pool:
             try:
-                coding = [pool.submit(_quasi, people, name, resolved) for name in quasi]
+                coding = [pool.submit(encode_quasi, people, name, resolved) for name in quasi]
                 hiding = [pool.submit(encode_sensitive, table, name, resolved) for name in secret]
                 both: list[Future[Any]] = [*coding, *hiding]
                 for done, future in enumerate(both):
-                    told(done / len(judged))
+                    told(done / len(both))
                     future.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -240,6 +247,12 @@ class Microdata(Shown):
         """Returns the polars `frame` in the library the table came in, as `Release.frame` does."""
         return from_polars(frame, self.backend)
 
+    @property
+    def given_types(self) -> Types:
+        """The types that columns get back when they are published: those that nothing was done to."""
+        plain = {name for name, one in self.schema.attributes.items() if untouched(one)}
+        return {name: dtype for name, dtype in self.types.items() if name in plain}
+
     def take(self, records: NDArray[Any]) -> Microdata:
         """Some of the `records` (their numbers), with the same domains and codes. Returns a table of its own."""
         rows, persons = records, None
@@ -256,6 +269,13 @@ class Microdata(Shown):
         )
 
 
+def untouched(attribute: Attribute) -> bool:
+    """Whether nothing is done to a column: it is published as it came."""
+    return attribute.role in ("sensitive", "other") and not (
+        attribute.patterns or attribute.missing or transformations(attribute)
+    )
+
+
 def read(
     path: str | Path, schema: Any, *, missing: Missing = "category", progress: Told | None = None, **options: Any
 ) -> Microdata:
@@ -265,8 +285,8 @@ def read(
     - `schema`: a `shoal.toml`, or whatever `Microdata.from_frame` takes. A `shoal.toml` also says how to read the file.
     - `missing`: as for `Microdata.from_frame`; "category" by default.
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
-    - `options`: how to read the file, where that is not plain: `delimiter`, `encoding`, `header`, `sheet`, `columns`,
-      and `missing` texts, as `shoal.io.read_table` takes them.
+    - `options`: how to read the file, where that is not plain: `delimiter`, `encoding`, `header`, `sheet`, `skip_rows`,
+      `skip_last`, `columns`, and `missing` texts, as `shoal.io.read_table` takes them.
 
     Returns the encoded table, which remembers the file, so that no release overwrites it.
 
@@ -277,20 +297,22 @@ def read(
     >>> shoal.read(path, {"age": {"role": "quasi"}, "illness": {"role": "sensitive"}}).n
     2
     """
-    from shoal.io.files import read_table
+    from shoal.io.files import file_types, read_table
 
     if isinstance(schema, str | Path):
         schema = read_config(schema)
     if isinstance(schema, Configuration):
         options = {**schema.config.source.reading, **options}
     schema = read_schema(schema)
+    options = {"as_text": schema.as_text, **options}
     if "missing" in options:
         schema = replace(schema, missing=tuple(options["missing"]))
     told = Progress.of(progress)
     with told.stage(weight=0.5):
         table = read_table(path, **options)
     with told.stage() as part:
-        return replace(Microdata.of_table(table, schema, missing=missing, progress=part), source=Path(path))
+        data = Microdata.of_table(table, schema, missing=missing, progress=part)
+        return replace(data, source=Path(path), types=file_types(path))
 
 
 def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:
@@ -324,6 +346,12 @@ def _ranked(key: NDArray[np.int64], span: int, short: int) -> tuple[NDArray[np.i
     return rank_of.astype(np.int64), len(kept)
 
 
+def prepared(table: pl.DataFrame, schema: Schema, missing: Missing) -> tuple[pl.DataFrame, int]:
+    """The table as it is declared, ready to be encoded: read, transformed, missing values treated; and the records dropped."""
+    judged = schema.named("quasi") + schema.named("sensitive")
+    return _treat_missing(transformed(as_declared(table, schema), schema), judged, missing)
+
+
 def _treat_missing(table: pl.DataFrame, judged: list[str], missing: Missing) -> tuple[pl.DataFrame, int]:
     require_word("missing", missing, get_args(Missing))
     for name in judged:
@@ -345,8 +373,10 @@ def _treat_missing(table: pl.DataFrame, judged: list[str], missing: Missing) -> 
     return kept, table.height - kept.height
 
 
-def _quasi(table: pl.DataFrame, name: str, schema: Schema) -> tuple[NDArray[np.int32], Domain]:
-    """Codes and domain of one quasi-identifier."""
+def encode_quasi(
+    table: pl.DataFrame, name: str, schema: Schema, counts: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int32], Domain]:
+    """Codes and domain of one quasi-identifier. A row may be a distinct value that stands for `counts` records."""
     attribute = schema.attributes[name]
     series, kind = typed(table[name], attribute)
     has_missing = series.null_count() > 0
@@ -356,32 +386,37 @@ def _quasi(table: pl.DataFrame, name: str, schema: Schema) -> tuple[NDArray[np.i
             'kind = "number".'
         )
     if attribute.order is not None:
-        codes = code(series, attribute.order, name, "order")
+        codes = code(series, attribute.order, name, "order", counts=counts)
         values = np.arange(len(attribute.order), dtype=np.float64)
         return codes, Interval(values, max(1.0, len(values) - 1.0), has_missing, tuple(attribute.order))
     if attribute.taxonomy is not None:
-        taxonomy = declared_taxonomy(table, series, kind, name, schema)
+        taxonomy = declared_taxonomy(table, series, kind, name, schema, counts)
         tree = taxonomy.with_missing() if has_missing else taxonomy
         leaves = list(taxonomy.labels[: taxonomy.leaves])
-        codes = code(texts(series, kind), leaves, name, "taxonomy", missing=tree.leaves - 1)
+        codes = code(texts(series, kind), leaves, name, "taxonomy", tree.leaves - 1, counts)
         return codes, Tree(tree, has_missing)
     if kind == "category":
-        labels_by_count = by_count(series)
+        labels_by_count = by_count(series, counts)
         return code(series, labels_by_count, name, "column"), Set(tuple(labels_by_count), has_missing)
     numbers = numbers_of(series)
     codes, values = ranks(numbers)
     return codes, Interval(values, _width(values, attribute, name), has_missing, is_date=kind == "date")
 
 
-def encode_sensitive(table: pl.DataFrame, name: str, schema: Schema) -> Sensitive:
-    """Codes of one sensitive attribute: numbers ascending, ordered labels as declared, others by frequency."""
+def encode_sensitive(
+    table: pl.DataFrame, name: str, schema: Schema, counts: NDArray[np.int64] | None = None
+) -> Sensitive:
+    """Codes of one sensitive attribute: numbers ascending, ordered labels as declared, others by frequency.
+
+    A row may be a distinct value that stands for `counts` records.
+    """
     attribute = schema.attributes[name]
     series, kind = typed(table[name], attribute)
     numbers = taxonomy = None
     if kind == "category":
         if is_named(attribute.taxonomy):
             taxonomy = sensitive_taxonomy([], kind, name, schema)
-        told = told_apart(series, name, attribute, taxonomy.leaf_codes if taxonomy else ())
+        told = told_apart(series, name, attribute, taxonomy.leaf_codes if taxonomy else (), counts)
         labels = told.labels
         spellings = code(series, list(told.code_of), name, "column")
         codes = np.array([*told.code_of.values(), -1], dtype=np.int32)[spellings]
@@ -395,7 +430,8 @@ def encode_sensitive(table: pl.DataFrame, name: str, schema: Schema) -> Sensitiv
     if taxonomy is not None:
         for position, label in enumerate(labels):
             if label not in taxonomy.leaf_codes:
-                count = int(np.count_nonzero(codes == position))
+                have = codes == position
+                count = int(np.count_nonzero(have) if counts is None else counts[have].sum())
                 raise InputError(unknown_value(name, label, count, "taxonomy"))
     return Sensitive(
         name=name,
@@ -406,6 +442,7 @@ def encode_sensitive(table: pl.DataFrame, name: str, schema: Schema) -> Sensitiv
         taxonomy=taxonomy,
         protect=tuple(attribute.protect),
         categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
+        weights=counts,
     )
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.io.frames import alone
+
 Ints = NDArray[np.int64]
 
 # Ranks are joined into one whole number as long as it fits.
@@ -51,6 +53,18 @@ def ranks(series: pl.Series) -> tuple[Ints, int]:
         return places.fill_null(-1).to_numpy() + 1, len(known) + 1
     dense = series.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
     return dense, int(dense.max(initial=0)) + 1
+
+
+def laid_by_content(series: pl.Series) -> pl.Series:
+    """The column with its texts in memory once each and in their own order, whatever order its rows came in.
+
+    Rows that are gathered from it share these texts, so that a masked table takes its texts once a value and not once a record,
+    and neither memory nor a file that copies it tells which class was made first.
+    """
+    if series.dtype != pl.String:
+        return series
+    known = alone(series.drop_nulls().unique().sort())
+    return known.gather(series.cast(pl.Enum(known)).to_physical()).rename(series.name) if len(known) else series
 
 
 def class_ranks(published: pl.DataFrame) -> Ints:

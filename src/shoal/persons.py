@@ -4,7 +4,7 @@ What is protected is a person. All rows of a person are in one class and publish
 be one value a person before anything is encoded (docs/persons.md).
 
 >>> import polars as pl
->>> from shoal.schema import read_schema
+>>> from shoal.configuration import read_schema
 >>> visits = pl.DataFrame({"pid": [7, 9, 7], "age": [40, 52, 41], "ill": ["flu", "flu", "cold"]})
 >>> schema = read_schema({"pid": {"role": "person"}, "age": {"role": "quasi", "within": "max"}, "ill": {"role": "sensitive"}})
 >>> people = persons_of(visits, schema)
@@ -50,7 +50,7 @@ class Persons:
         rows[self.of_row[::-1]] = np.arange(len(self.of_row) - 1, -1, -1)
         return rows
 
-    def of_rows(self, rows: NDArray[np.int64]) -> Persons:
+    def of_rows(self, rows: NDArray[Any]) -> Persons:
         """Whose some of the rows are, in that order."""
         return _renumbered(self.of_row[rows])
 
@@ -82,6 +82,29 @@ def number_persons(keys: pl.Series) -> Persons:
     return Persons((np.cumsum(begins)[first] - 1).astype(np.int32))
 
 
+def token_problem(keys: pl.Series) -> str | None:
+    """What is wrong with a column that was declared to publish tokens, in a sentence; None where nothing is.
+
+    A release deals the numbers from 1 to that of its persons among them, so anything else is no token of it, and may be the key
+    that a token should have replaced.
+
+    >>> token_problem(pl.Series("pid", [2, 1, 2, 3])), token_problem(pl.Series("pid", [1, 2, 1043])) is None
+    (None, False)
+    >>> token_problem(pl.Series("pid", ["1", "2"])), token_problem(pl.Series("pid", ["1", "+2"])) is None
+    (None, False)
+    """
+    count = keys.n_unique()
+    # As text they are digits alone: +7, 07 and 7.0 tell one row of a person from another.
+    plain = keys.str.contains(r"^[1-9][0-9]{0,17}$").all() if keys.dtype == pl.String else keys.dtype.is_integer()
+    whole = keys.cast(pl.Int64, strict=False) if plain else None
+    if whole is not None and (whole.min(), whole.max()) == (1, count):
+        return None
+    return (
+        f"Column '{keys.name}' is declared to publish tokens, which are the numbers from 1 to that of the persons ({count:,}), "
+        "and something else stands there: keys of the original may."
+    )
+
+
 def persons_of(table: pl.DataFrame, schema: Schema) -> Persons | None:
     """The persons of a table; None when no column says who they are, and every row is a person."""
     if schema.person is not None:
@@ -94,12 +117,21 @@ def persons_of(table: pl.DataFrame, schema: Schema) -> Persons | None:
 def require_no_repeats(keys: pl.Series, attribute: Attribute) -> None:
     """An identifier that repeats is probably a person's: whose rows would then count as different people."""
     known = keys.drop_nulls()
-    repeated = len(known) - known.n_unique()
-    if attribute.repeats == "allowed" or attribute.drop or repeated <= REPEATED * max(1, len(keys)):
+    refuse_repeats(keys.name, attribute, len(keys), len(known), known.n_unique())
+
+
+def may_repeat(attribute: Attribute) -> bool:
+    """Whether nobody asks if an identifier repeats."""
+    return attribute.repeats == "allowed" or bool(attribute.drop)
+
+
+def refuse_repeats(name: str, attribute: Attribute, rows: int, known: int, distinct: int) -> None:
+    """`require_no_repeats` where only is known how many of so many rows have a value, and how many values there are."""
+    if may_repeat(attribute) or known - distinct <= REPEATED * max(1, rows):
         return
     raise InputError(
-        f"Identifier '{keys.name}' repeats: {len(known):,} rows have {known.n_unique():,} values. If its rows are one person's, "
-        f'a class of rows is no class of people: declare role = "person" under [attributes.{keys.name}]. If they are not '
+        f"Identifier '{name}' repeats: {known:,} rows have {distinct:,} values. If its rows are one person's, "
+        f'a class of rows is no class of people: declare role = "person" under [attributes.{name}]. If they are not '
         '(first names, wards), say repeats = "allowed".'
     )
 

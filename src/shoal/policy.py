@@ -23,6 +23,7 @@ from shoal.errors import ConfigError, InfeasibleError, did_you_mean, require_a, 
 from shoal.models import MODELS, Form, Kind, Model, Rule, Sensitive
 from shoal.models.forms import Distinct
 from shoal.models.persons import Crowd, bound
+from shoal.models.sets import sparse
 from shoal.pieces import pieces
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Policy:
                 rules.append(rule)
                 if rule.view is not None and column is not None and rule.view.key not in seen:
                     codes = rule.view.of_records(column)  # type: ignore[arg-type]
-                    seen[rule.view.key] = Seen(rule.view.key, codes, rule.view.width)
+                    seen[rule.view.key] = Seen(rule.view.key, codes, rule.view.width, rule.view.groups)
         return Rules(self, tuple(rules), seen, n)
 
     def _asked(self, model: Model, by_name: Mapping[str, Sensitive | Crowd]) -> Iterable[Sensitive | Crowd | None]:
@@ -175,6 +176,8 @@ class Seen(NamedTuple):
     key: tuple[Any, ...]
     codes: Codes
     width: int
+    groups: int = 0
+    """Where codes are sets of groups, of which there are very many and in a class a few: how many groups there are."""
 
 
 class Entry(NamedTuple):
@@ -200,8 +203,9 @@ class FlatRules(NamedTuple):
     float_start: NDArray[np.int64]
     floats: NDArray[np.float64]
     others: int | None
-    sets: int | None
-    """Likewise, how many forms are about people with several values."""
+    sets: NDArray[np.int64] | None
+    """Likewise None without forms about people with several values. Of each form where in a class's histograms the sums of blocks
+    of sets are (`shoal.kernels.hitting`), -1 where nobody keeps them."""
 
 
 class Rules:
@@ -253,25 +257,44 @@ class Rules:
         What a rule took from the table when it was bound (a distribution, which values are rare, a variance) stays; what
         it counts (codes, records, bounds on the number of classes) is that of the records.
         """
-        seen = {view.key: view._replace(codes=view.codes[records]) for view in self.views}
+        return self.elsewhere([view.codes[records] for view in self.views], len(records)).alone()
+
+    def elsewhere(self, codes: Sequence[Codes], n: int) -> Rules:
+        """The same rules, asked about `n` records of which `codes` says what each view counts.
+
+        Rules may be bound to the distinct values of a table with the number of records that have each; whoever has the
+        records then asks them here. Everything that a rule knows is still the whole table's.
+        """
+        seen = {view.key: view._replace(codes=own) for view, own in zip(self.views, codes, strict=True)}
+        return Rules(self.policy, self.rules, seen, n)
+
+    def alone(self) -> Rules:
+        """The rules as if these records were the table, but for its distributions, which stay."""
         rules = [copy(rule) for rule in self.rules]
+        seen = {view.key: view for view in self.views}
         for rule in rules:
-            rule.n = len(records)
+            rule.n = self.n
             if rule.view is not None:
                 codes = seen[rule.view.key].codes
                 rule.table_counts = np.bincount(codes[codes >= 0], minlength=rule.view.width).astype(np.int64)
-        return Rules(self.policy, tuple(rules), seen, len(records))
+        return Rules(self.policy, tuple(rules), seen, self.n)
 
     def only(self, rules: Iterable[Rule]) -> Rules:
         """Some of the rules."""
         return Rules(self.policy, tuple(rules), {view.key: view for view in self.views}, self.n)
 
-    def stats(self, labels: NDArray[Any], classes: int) -> Stats:
-        """Sizes and histograms of all classes of a labelling; label -1 is nobody's."""
+    def stats(self, labels: NDArray[Any], classes: int, *, sparsely: bool = False) -> Stats:
+        """Sizes and histograms of all classes of a labelling; label -1 is nobody's.
+
+        `sparsely`: of histograms that are mostly empty only what occurs, which the rules that ask for them take as well.
+        """
         inside = labels >= 0
         sizes = np.bincount(labels[inside], minlength=classes).astype(np.int64)
-        counts = []
+        counts: list[Any] = []
         for view in self.views:
+            if sparsely and view.groups:
+                counts.append(sparse(labels, view.codes, classes, view.width))
+                continue
             known = inside & (view.codes >= 0)
             cells = labels[known].astype(np.int64) * view.width + view.codes[known]
             counted = np.bincount(cells, minlength=classes * view.width)
@@ -295,13 +318,13 @@ class Rules:
 
     def deficits(self, labels: NDArray[Any], classes: int) -> Floats:
         """Total deficit per class of a labelling, counted in pieces when the histograms are large."""
-        some = list(pieces(classes, self.widest))
+        some = list(pieces(classes, max((view.groups or view.width for view in self.views), default=1)))
         if len(some) <= 1:
-            return self.deficit(self.stats(labels, classes))
+            return self.deficit(self.stats(labels, classes, sparsely=True))
         parts = []
         for piece in some:
             part = np.where((labels >= piece.start) & (labels < piece.stop), labels - piece.start, -1)
-            parts.append(self.deficit(self.stats(part, piece.stop - piece.start)))
+            parts.append(self.deficit(self.stats(part, piece.stop - piece.start, sparsely=True)))
         return np.concatenate(parts)
 
     def stats_of(self, members: NDArray[Any]) -> Stats:
@@ -364,7 +387,7 @@ class Rules:
         ints = [np.asarray(entry.form.ints(), dtype=np.int64) for entry in entries]
         floats = [np.asarray(entry.form.floats(), dtype=np.float64) for entry in entries]
         others = sum(entry.form.kind not in (Kind.SIZE, Kind.DISTINCT, Kind.HITTING) for entry in entries)
-        sets = sum(entry.form.kind >= Kind.HITTING for entry in entries)
+        nowhere = np.full(len(entries), -1, dtype=np.int64)
         return FlatRules(
             kind=np.array([int(entry.form.kind) for entry in entries], dtype=np.int64),
             offset=np.array([starts[e.view] if e.view >= 0 else 0 for e in entries], dtype=np.int64),
@@ -374,7 +397,7 @@ class Rules:
             float_start=np.concatenate([[0], np.cumsum([len(part) for part in floats])]).astype(np.int64),
             floats=np.concatenate([*floats, np.zeros(0)]),
             others=others or None,
-            sets=sets or None,
+            sets=nowhere if any(entry.form.kind >= Kind.HITTING for entry in entries) else None,
         )
 
 
@@ -389,7 +412,7 @@ def labelled(columns: Sequence[Held], policy: Policy, frame: pl.DataFrame) -> li
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of `shoal.toml`, for editors: `shoal schema` writes it down."""
-    from shoal.schema import Config
+    from shoal.configuration import Config
 
     schema = Config.model_json_schema(schema_generator=_generator())
     schema["title"] = "shoal.toml"

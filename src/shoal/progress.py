@@ -42,6 +42,8 @@ SLICE = 5_000_000
 # Seconds between two tellings, and how much must have been seen before the time left is worth telling.
 EVERY = 0.1
 SEEN_SECONDS, SEEN_SHARE = 1.0, 0.01
+NEARLY = 1.0 - 1e-9
+"""A share that is the whole: sums of many small parts end a little below it."""
 
 
 class Moment(NamedTuple):
@@ -171,7 +173,8 @@ class Progress:
             gain = share - self._share
             part: Progress | None = self
             while part is not None and gain > 0:
-                after = min(1.0, part._share + gain)
+                after = part._share + gain
+                after = 1.0 if after > NEARLY else after  # parts of parts may add up to a little less
                 gain = (after - part._share) * part._weight
                 part._share = after
                 if part._parent is None:

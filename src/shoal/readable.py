@@ -31,16 +31,22 @@ SAMPLE = 2_000
 
 def require_readable(data: Microdata) -> None:
     """Refuse a table of which no release could be read back as it was meant; the way out is in the sentence."""
+    labels = {name: _labels(domain) for name, domain in zip(data.quasi, data.domains, strict=True)}
     for name, attribute in data.schema.attributes.items():
         if attribute.role == "identifier":
             continue
         if "\0" in name:
             raise InputError("A column's name holds a NUL character, which no text file can hold; rename it.")
-        column = data.frame[name]
-        if column.dtype == pl.String:
-            _require_characters(column)
+        # What no label holds no record does, and there are far fewer of them.
+        if name in data.frame.columns and not _plain(labels.get(name, [])):
+            require_characters(data.frame[name])
     for name, domain in zip(data.quasi, data.domains, strict=True):
         _require_told_apart(data, name, domain)
+
+
+def _plain(labels: list[str]) -> bool:
+    """Whether these are all the texts of a column, and all of them such as files can hold."""
+    return bool(labels) and not any(label == "" or "\0" in label for label in labels)
 
 
 def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
@@ -77,7 +83,10 @@ def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
             )
 
 
-def _require_characters(column: pl.Series) -> None:
+def require_characters(column: pl.Series) -> None:
+    """Refuse texts that no file can hold, and empty ones where missing is written as nothing."""
+    if column.dtype != pl.String:
+        return
     nul = column.str.contains("\0", literal=True).fill_null(False)
     if nul.any():
         raise InputError(
@@ -129,6 +138,8 @@ def _looks_generalized(label: str, name: str, schema: Schema) -> bool:
 
 def _refusal(data: Microdata, name: str, labels: list[str], what: str, way_out: str) -> InputError:
     """Where the values are; the values themselves are not repeated."""
+    if name not in data.frame.columns:  # nobody has the records here
+        return InputError(f"Column '{name}': {'a value' if len(labels) == 1 else 'two values'} {what}; {way_out}.")
     series, kind = typed(data.frame[name], data.schema.attributes[name])
     shown = texts(series, kind)
     rows = [int((shown == label).arg_max() or 0) + 1 for label in labels]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
-from shoal.manifest import commitment, manifest_path, secret_path
+from shoal.io.frames import alone, restored
+from shoal.manifest import commitment, fingerprint, manifest_path, secret_path
 from shoal.microdata import Microdata
-from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
+from shoal.order import class_ranks, content_key, laid_by_content, ranks, shuffled, tokens
 from shoal.partition import Partition
 from shoal.persons import Persons
 from shoal.policy import Policy
@@ -25,11 +27,13 @@ from shoal.recode import generalize, microaggregate
 from shoal.schema import Intervals, Schema
 from shoal.shown import Shown, written
 from shoal.space import States
-from shoal.verifier import Evidence, masked_schema, verify
+from shoal.verifier import Evidence, masked_schema, published_quasi, verify
 
 if TYPE_CHECKING:
+    from shoal.measures.bounds import Effort
     from shoal.measures.loss import Measures
-    from shoal.progress import Progress
+    from shoal.measures.nearness import Nearness
+    from shoal.progress import Progress, Told
 
 
 LARGE, LARGER = 64_000_000, 100
@@ -78,8 +82,38 @@ class Release(Shown):
 
     @property
     def frame(self) -> Any:
-        """The masked table in the frame library that came in."""
-        return self.data.native(self.masked)
+        """The masked table in the frame library that came in, its columns in the types they had where nothing was done to them.
+
+        A pandas frame has its index where the records keep their order; in another order the index would undo it.
+        """
+        found = self.data.native(self.typed)
+        kept = self.manifest["settings"].get("order") == "keep" and self.data.index is not None
+        if kept and len(self.data.index) == self.masked.height:
+            found.index = self.data.index
+        return found
+
+    @property
+    def typed(self) -> pl.DataFrame:
+        """The masked table with booleans and short numbers as they came, for whatever has types."""
+        return restored(self.masked, self.data.given_types)
+
+    def nearness(self, effort: Effort = "fast", *, progress: Told | None = None) -> Nearness:
+        """How near it is to the least loss proven for its policy (docs/algorithms.md#a-lower-bound-with-its-proof).
+
+        - `effort`: "fast" (the default, about two seconds), "thorough" (a minute) or a number of nominal seconds.
+        - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
+
+        Returns loss, bound and ratio; where no bound is known, the reason.
+
+        >>> import polars as pl, shoal
+        >>> release = shoal.anonymize(pl.DataFrame({"age": [21, 22, 40, 41]}), {"k": 2}, quasi="age")
+        >>> print(release.nearness())
+        It loses 0.0500 (ncp), and no release with this policy loses less than 0.0499: it is within 0.1 % of the least.
+        """
+        from shoal.measures.nearness import nearness
+
+        settings = self.secret["settings"]
+        return nearness(self.data, self.policy, self.measures, settings, effort=effort, progress=progress)
 
     def verify(self) -> Evidence:
         """Verify again, from the masked values alone.
@@ -111,7 +145,7 @@ class Release(Shown):
         Returns the path.
         """
         from shoal.io.atomic import atomic_paths
-        from shoal.io.files import check_writable_format
+        from shoal.io.files import check_writable_format, kind_of
 
         require_a("the output", path, (str, Path), "a path, whose ending says the format")
         require_a("the key", key, (bytes, type(None)), "bytes, from an earlier secret half")
@@ -126,11 +160,55 @@ class Release(Shown):
         with files as (table_file, manifest_file, secret_file):
             secret_file.chmod(0o600)
             where, asked = (table_file, target), (self.policy, self.data.schema)
-            write_verified(self.masked, *where, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
-            named = {"output_sha256": file_digest(table_file), "input_commitment": commitment(self.data.frame, key)}
+            shown = self.masked if kind_of(target, None)[0] in ("text", "xlsx") else self.typed
+            # Hashing needs one core and neither waits for the other: the original while the masked table is written and read.
+            with ThreadPoolExecutor(1) as beside:
+                committed = beside.submit(commitment, self.data.frame, key)
+                write_verified(shown, *where, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
+                named = {"output_sha256": file_digest(table_file), "input_commitment": committed.result()}
             _write_json(manifest_file, {**self.manifest, **named})
             _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
         return target
+
+    def write_sql(
+        self, url: str, table: str, *, folder: str | Path = ".", force: bool = False, key: bytes | None = None
+    ) -> Path:
+        """Write the masked table into a database, in one transaction that ends after it was read back and verified.
+
+        - `url`, `table`: the database, as SQLAlchemy writes it, and the table, `schema.table` where there are schemas.
+        - `folder`: where the manifest and the secret half go, called after the table; "." by default.
+        - `force`: whether a table that is there may be replaced; False by default.
+        - `key`: as for `write`; a random one by default.
+
+        Returns the path of the manifest.
+
+        >>> import polars as pl, shoal, tempfile
+        >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [21, 22, 40, 41]}), {"age": {"role": "quasi"}})
+        >>> release = shoal.anonymize(data, shoal.KAnonymity(2), algorithm="mondrian", refine=False)
+        >>> folder = tempfile.mkdtemp()
+        >>> release.write_sql(f"sqlite:///{folder}/release.db", "masked", folder=folder).name
+        'masked.manifest.json'
+        """
+        from shoal.io.atomic import atomic_paths
+        from shoal.io.sql import write_sql
+
+        shown = self.typed
+        key = key or secrets.token_bytes(32)
+        target = Path(folder) / table
+        companions = manifest_path(target), secret_path(target)
+        refuse_source(companions, self.data.source)
+
+        def check(found: pl.DataFrame) -> None:
+            _require_same_rows(shown, found, table)
+            verify(self.masked, self.policy, self.data.schema, persons=self.persons).require()
+
+        with atomic_paths(*companions, force=force) as (manifest_file, secret_file):
+            secret_file.chmod(0o600)
+            named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data.frame, key)}
+            _write_json(manifest_file, {**self.manifest, **named})
+            _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
+            write_sql(shown, url, table, force=force, check=check)
+        return companions[0]
 
     def report(self, path: str | Path, for_: str = "owner") -> Path:
         """Write a report that people read before they sign: one page of HTML, without script or network (docs/report.md).
@@ -148,6 +226,21 @@ class Release(Shown):
         'report.html'
         """
         return Path(written(self, path, for_))
+
+
+def _require_same_rows(meant: pl.DataFrame, found: pl.DataFrame, table: str) -> None:
+    """A database gives its rows in any order: the same rows, however often each."""
+    from shoal.io.written import differing_column
+
+    keys = [pl.col(name).cast(pl.String) for name in meant.columns]
+    if meant.columns == found.columns and meant.height == found.height:
+        meant, found = (one.sort(keys, nulls_last=True, maintain_order=True) for one in (meant, found))
+    wrong = differing_column(meant, found)
+    if wrong is not None:
+        raise InputError(
+            f"Column '{wrong}' does not read back from table '{table}' as it was meant, and nothing was written; correct the "
+            "column, or write a file."
+        )
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -168,23 +261,43 @@ def write_verified(
 ) -> Evidence:
     """Write a table to `file`, in the format of `target`, and read it back the way `shoal verify` does.
 
-    Nothing is verified but what lies on the disk: every cell says what was meant, and the policy holds for them.
+    Nothing is verified but what lies on the disk.
     """
     from shoal.io.files import kind_of, write_table_to
-    from shoal.io.written import differing_column, read_written
 
     kind, _, _ = kind_of(target, None)
     shown = neutralised(masked) if safe_csv and kind == "text" else masked
     write_table_to(shown, file, target)
+    return read_back(shown, file, target, policy, schema, persons=persons, progress=progress)
+
+
+def read_back(
+    shown: pl.DataFrame,
+    file: Path,
+    target: Path,
+    policy: Policy,
+    schema: Schema,
+    *,
+    persons: Persons | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """What lies in `file`, which will be called `target`: every cell says what was `shown`, and the policy holds for them."""
+    from shoal.io.files import kind_of
+    from shoal.io.written import read_written
+
     written = read_written(file, missing=schema.missing, format="".join(target.suffixes[-2:]), name=target)
-    wrong = differing_column(shown, written.cells, digits=15 if kind == "xlsx" else 17)
+    wrong = written.differing(shown, digits=15 if kind_of(target, None)[0] == "xlsx" else 17)
     if wrong is not None:
         raise InputError(
             f"Column '{wrong}' does not read back from '{target}' as it was meant, and nothing was written; write another "
             "format, such as .parquet, or correct the column."
         )
-    declared = masked_schema(schema, written.table)
-    found = verify(written.table, policy, declared, cells=written.cells, persons=persons, progress=progress)
+    declared, cells, alike = masked_schema(schema, written.kinds), written.kinds, written.alike
+    # Classes are found from one record of each kind; of the records themselves the verifier asks what is beside them.
+    asked = {name for beside in policy.beside(declared.named("sensitive")).values() for name in beside}
+    quasi = set(published_quasi(cells, declared)) - asked
+    table = written.some([name for name in cells.columns if name not in quasi] or cells.columns[:1])
+    found = verify(table, policy, declared, cells=cells, alike=alike, persons=persons, progress=progress)
     try:
         return found.require()
     except VerificationError as problem:
@@ -247,8 +360,10 @@ def mask(
         numbers = tokens(key, data.persons.of_row[keep], shuffle_seed or 0)
         key = content_key([(key, int(key.max(initial=0)) + 1), (numbers, data.persons.count + 1)])
     places = np.arange(len(keep)) if shuffle_seed is None else shuffled(key, shuffle_seed)
-    rows = keep[places]
-    masked = shown.select(pl.all().gather(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32)))
+    rows = keep[places].astype(np.uint32)
+    del key, keep  # of millions of records every array counts
+    place = pl.Series(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32))
+    masked = pl.DataFrame([laid_by_content(series) for series in shown]).select(pl.all().gather(place))
     require_size(masked.get_columns(), data)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
@@ -260,8 +375,8 @@ def mask(
             columns += by_name[name]
         elif name == data.schema.token and numbers is not None:
             columns.append(pl.Series(name, numbers[places]))
-        elif attribute.role in ("sensitive", "other"):
-            columns.append(data.frame[name].gather(rows))
+        elif attribute.stays:
+            columns.append(alone(data.frame[name].gather(rows)))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:
@@ -284,7 +399,8 @@ def _class_values(
 def require_size(masked: list[pl.Series], data: Microdata) -> None:
     """Refuse a release that would be a hundred times the table: sets of thousands of values, repeated in every record."""
     taken = {series.name: int(series.str.len_bytes().sum() or 0) for series in masked if series.dtype == pl.String}
-    original = sum(_bytes(data.frame[name]) for name in data.quasi)
+    # Where the original columns are not at hand, as in a block of a large table, a value is taken for a number's eight bytes.
+    original = sum(_bytes(data.frame[name]) if name in data.frame.columns else 8 * data.n for name in data.quasi)
     if sum(taken.values()) <= max(LARGE, LARGER * original):
         return
     worst = max(taken, key=lambda name: taken[name])
@@ -306,7 +422,7 @@ def _content(
     place = class_ranks(shown)
     columns = [(place[labels], int(place.max(initial=0)) + 1)]
     for name, attribute in data.schema.attributes.items():
-        if attribute.role in ("sensitive", "other"):
+        if attribute.stays and attribute.role != "quasi":
             series = data.frame[name]
             columns.append(ranks(series if len(keep) == len(series) else series.gather(keep)))
     return content_key(columns)

@@ -13,13 +13,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
 from shoal.algorithms import most_suppressed, run, suppresses
 from shoal.collisions import Recoding, published_classes
+from shoal.configuration import Configuration
 from shoal.declaration import examine
+from shoal.engines.choosing import ENGINES
+from shoal.engines.entry import beyond_memory, release_from
+from shoal.engines.spark_session import is_spark
+from shoal.engines.walk import Settings
 from shoal.errors import (
     ConfigError,
     InternalError,
@@ -43,7 +48,7 @@ from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.refine.outliers import without_outliers
 from shoal.release import Release, mask
-from shoal.schema import Configuration, Intervals, Order, Recode, Schema, Suppressed
+from shoal.schema import Intervals, Order, Recode, Schema, Suppressed
 from shoal.space import Measure
 from shoal.verifier import verify
 
@@ -65,12 +70,13 @@ def anonymize(
     intervals: Intervals = "text",
     order: Order = "shuffle",
     suppressed: Suppressed = "mask",
+    engine: str = "memory",
     progress: Told | None = None,
     **options: Any,
 ) -> Release:
     """Mask a table so that it satisfies the policy, and prove it. Nothing is returned that has not passed.
 
-    - `data`: the table: a pandas, polars or pyarrow frame, a file, or what `shoal.read` and `Microdata.from_frame` give.
+    - `data`: the table: a pandas, polars, pyarrow or Spark frame, a file, or what `shoal.read` and `Microdata.from_frame` give.
     - `policy`: a model, several joined with `&`, a dictionary as in TOML (`{"k": 5, "p_sensitive": {"p": 3}}`) or a
       `shoal.toml`; every class of the release satisfies all of it (docs/models.md).
     - `schema`: who each column is, as for `Microdata.from_frame`; by default the names below say it.
@@ -91,6 +97,10 @@ def anonymize(
     - `order`: the records are shuffled ("shuffle", the default: their order would tell who is who) or stay as they are
       ("keep").
     - `suppressed`: records that were suppressed are starred ("mask", the default) or left out ("drop").
+    - `engine`: where the records are kept (docs/scale.md): "memory" (the default), "duckdb" for tables beyond it, or "auto":
+      memory while a file fits. A release that is not in memory is written as Parquet, and its frame is a lazy one. Spark
+      frames are masked where they are, whatever is said here, and the release's frame is one; `staging` then names a
+      folder that the driver and all executors reach.
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
     - `options`: what else the algorithm itself takes, such as `mode="relaxed"` for mondrian.
 
@@ -127,7 +137,16 @@ def anonymize(
             stacklevel=2,
         )
     told = Progress.of(progress)
-    data = encoded(data, Roles(schema, quasi, sensitive, person), policy=policy)
+    roles = Roles(schema, quasi, sensitive, person)
+    require_word("engine", engine, ENGINES)
+    if is_spark(data):
+        engine = "spark"
+    if engine != "memory" and beyond_memory(data, engine):
+        given = Settings(
+            algorithm, objective, refine, suppress, seed, recode, intervals, order, suppressed, options=options
+        )
+        return cast("Release", release_from(data, policy, roles, given, engine=engine, progress=told))
+    data = encoded(data, roles, policy=policy)
     policy = as_policy(policy)
     if recode == "suppress":
         data, objective = cellwise(data), "il"
@@ -152,6 +171,7 @@ def anonymize(
         "options": options,
     }
     partition = _grouped(data, rules, settings, told)
+    settings["options"] = _as_written(options)
     with told.stage("masking", 0.05):
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
@@ -182,12 +202,21 @@ def anonymize(
         policy,
         evidence,
         measures,
-        {**published_half(data, policy, evidence, measures, settings), "published_as_it_is": asis.to_dict()},
-        secret_half(data, measures, settings, partition.notes),
+        published_half(masked, data, policy, evidence, measures, settings),
+        secret_half(data, measures, settings, partition.notes, asis),
         data,
         partition,
         people,
     )
+
+
+def _as_written(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as somebody could write them: a preparation by what it was made with."""
+    ready = options.get("preparation")
+    if ready is None:
+        return options
+    rest = {name: value for name, value in options.items() if name != "preparation"}
+    return rest | {name: value for name, value in ready.made_with.items() if value is not None}
 
 
 def _grouped(data: Microdata, rules: Rules, settings: dict[str, Any], told: Progress) -> Partition:

@@ -1,4 +1,4 @@
-"""Who each column is, and everything else that stands in a `shoal.toml`.
+"""Who each column is.
 
 >>> schema = Schema({"age": Attribute(role="quasi"), "name": Attribute(role="identifier")})
 >>> schema.named("quasi")
@@ -8,16 +8,25 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import core_schema
 
-from shoal.errors import ConfigError, InputError, did_you_mean, require_a, shown
+from shoal.errors import ConfigError, did_you_mean, require_a
+from shoal.explaining import explain
+from shoal.formats import Pattern
 from shoal.taxonomy import Taxonomy
 
 Role = Literal["identifier", "person", "quasi", "sensitive", "other"]
@@ -28,25 +37,27 @@ Intervals = Literal["text", "columns", "midpoint"]
 Order = Literal["shuffle", "keep"]
 Suppressed = Literal["mask", "drop"]
 Within = Literal["first", "last", "min", "max", "most"]
+Unit = Literal["day", "month", "quarter", "year", "decade"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 ROLES: tuple[Role, ...] = ("identifier", "person", "quasi", "sensitive", "other")
 
 # A taxonomy made in Python. A table in a file is never one: it is read as a rule, and told what is wrong with it.
 Made = Annotated[Taxonomy, GetPydanticSchema(lambda kind, _: core_schema.is_instance_schema(kind))]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A table of a configuration: no key but those it names, and nothing changes afterwards."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TaxonomySource(_Strict):
+class TaxonomySource(Strict):
     """How to make a taxonomy from the values themselves; exactly one of these."""
 
     prefix: list[int] | None = Field(None, description="Characters kept per level, the rest starred: [3, 2, 0].")
     intervals: list[float] | None = Field(None, description="Widths of nested intervals: [5, 10, 20].")
     edges: list[list[float]] | None = Field(None, description="Edges of nested intervals, finest level first.")
-    dates: list[Literal["day", "month", "quarter", "year", "decade"]] | None = Field(
-        None, description="Units, finest first."
-    )
+    dates: list[Unit] | None = Field(None, description="Units, finest first.")
     parents: dict[str, str] | None = Field(None, description="Each value's parent.")
     rows: list[list[str]] | None = Field(None, description="Paths from leaf to root.")
 
@@ -57,6 +68,25 @@ class TaxonomySource(_Strict):
         return self
 
 
+class Shift(Strict):
+    """How far dates are moved, and by whose secret."""
+
+    days: int = Field(ge=1, le=36525, description="The most days by which a date moves, earlier or later.")
+    key: str = Field(
+        min_length=1, description="A file with a key, readable by its owner only; made if it is not there."
+    )
+    by: str | None = Field(
+        None,
+        description="The column that says whose a date is; the person column, or the only identifier, when absent.",
+    )
+
+
+def attribute_table(path: list[str]) -> type[BaseModel]:
+    """The table of a column, or the one at the end of a `path` below it."""
+    below: dict[str, type[BaseModel]] = {"shift": Shift, "taxonomy": TaxonomySource}
+    return below.get(path[-1] if path else "", Attribute)
+
+
 class _Called(type(BaseModel)):  # type: ignore[misc]
     """What is made in Python gets our sentence; what stands in a file gets it with the file's name and line."""
 
@@ -64,15 +94,19 @@ class _Called(type(BaseModel)):  # type: ignore[misc]
         try:
             return super().__call__(*given, **named)
         except ValidationError as problem:
-            raise ConfigError(_explain(problem, "", cls.__name__)) from None
+            raise ConfigError(explain(problem, attribute_table, name=cls.__name__)) from None
 
 
-class Attribute(_Strict, metaclass=_Called):
+class Attribute(Strict, metaclass=_Called):
     """One column: its role, and what is known about its values. Only `role` is needed; `shoal.toml` has the same keys.
 
     - `role`: "identifier" (dropped), "person" (whose each row is; dropped), "quasi" (masked), "sensitive" (published,
       protected by the policy) or "other" (published as it is).
     - `kind`: "number", "category" or "date"; told from the values by default.
+    - `format`: how its dates or numbers are written in the source: "DD.MM.YYYY", "MM/DD/YYYY hh:mm", "$#", "# J."; a list
+      where they are written in several ways. By default as 2024-03-31 and 1234.5 (docs/formats.md).
+    - `decimal`: "," where decimals follow a comma; "." by default.
+    - `missing`: values of this column that mean there is none, such as [-99, "unknown"]; none by default.
     - `domain`: the range that losses are measured against, `[0, 120]`; by default what occurs.
     - `taxonomy`: a file (`leaf;…;root`), a rule such as `{"prefix": [3, 0]}`, "auto", or a `Taxonomy`; by default none,
       and categories are published as sets.
@@ -85,6 +119,8 @@ class Attribute(_Strict, metaclass=_Called):
     - `repeats`: "allowed" for an identifier that repeats and is no person's, such as a first name.
     - `round`, `top`, `bottom`, `truncate`: applied to the values before anything else: multiples of a number, top and
       bottom coding, dates to the start of a unit, numbers to decimals, texts to characters.
+    - `shift`: move dates by a number of days that is secret and one for each person: `{"days": 183, "key": "shift.key"}`.
+    - `pseudonym`: a file with a key, by which the values of a key column become tokens: the same for the same value always.
     - `drop`: leave the column out; False by default.
     - `accept`: why the column may be published as it is although it looks dangerous.
 
@@ -103,6 +139,16 @@ class Attribute(_Strict, metaclass=_Called):
         "(published unchanged)."
     )
     kind: Kind | None = Field(None, description="number, category or date; inferred when absent.")
+    format: str | list[str] | None = Field(
+        None,
+        description='How dates or numbers are written in the source: "DD.MM.YYYY", "$#", "# J."; or a list of such.',
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None, description="The sign before decimals in the source; a point when absent."
+    )
+    missing: list[str | int | float] | None = Field(
+        None, min_length=1, description='Values of this column that mean: no value, such as [-99, "unknown"].'
+    )
     domain: tuple[float, float] | tuple[str, str] | None = Field(
         None, description="The range losses are measured against; observed range when absent."
     )
@@ -128,10 +174,16 @@ class Attribute(_Strict, metaclass=_Called):
     round: float | None = Field(None, gt=0, description="Round numbers to multiples of this, before anything else.")
     top: float | str | None = Field(None, description="Top coding: larger values become this one.")
     bottom: float | str | None = Field(None, description="Bottom coding: smaller values become this one.")
-    truncate: Literal["day", "month", "quarter", "year", "decade"] | Annotated[int, Field(ge=0, le=1000)] | None = (
-        Field(
-            None, description="Dates to the start of a unit, numbers to so many decimals, texts to so many characters."
-        )
+    truncate: Unit | Annotated[int, Field(ge=0, le=1000)] | None = Field(
+        None, description="Dates to the start of a unit, numbers to so many decimals, texts to so many characters."
+    )
+    shift: Shift | None = Field(
+        None, description="Move dates by days that are secret and the same for all of a person's."
+    )
+    pseudonym: str | None = Field(
+        None,
+        min_length=1,
+        description="A file with a key: values become tokens, the same for the same value. Made if it is not there.",
     )
     drop: bool = Field(False, description="Leave the column out, as an identifier.")
     accept: str | None = Field(
@@ -152,6 +204,46 @@ class Attribute(_Strict, metaclass=_Called):
                 raise ValueError(f'{key} belongs to the role "{role}", not to "{self.role}"')
         return self
 
+    @model_validator(mode="after")
+    def _read_as_it_is_written(self) -> Attribute:
+        patterns = self.patterns
+        for one in patterns:
+            if problem := one.problem():
+                raise ValueError(f"{one.text!r} {problem}")
+        kinds = {one.kind for one in patterns} | ({"number"} if self.decimal else set())
+        if len(kinds) > 1:
+            raise ValueError("a column is written as dates or as numbers, not as both")
+        if kinds and self.kind not in (None, *kinds):
+            raise ValueError(f'a column that is written as a {kinds.pop()} has that kind, not "{self.kind}"')
+        if self.shift is not None and self.role not in ("quasi", "sensitive", "other"):
+            raise ValueError("shift moves dates that are published")
+        if self.pseudonym is not None and self.role not in ("identifier", "person", "other"):
+            raise ValueError(f'pseudonym belongs to a key (identifier, person or other), not to "{self.role}"')
+        if self.pseudonym is not None and (self.publish is not None or self.drop):
+            raise ValueError("a pseudonym is published; leave out publish and drop")
+        return self
+
+    @property
+    def key_files(self) -> list[str]:
+        """The files with keys that it needs."""
+        return [key for key in (self.pseudonym, self.shift.key if self.shift else None) if key is not None]
+
+    @property
+    def only_tokens(self) -> bool:
+        """Whether the column was declared to publish tokens, so that nothing else may stand in it."""
+        return self.publish == "token"
+
+    @property
+    def stays(self) -> bool:
+        """Whether its values are published, masked or not: of identifiers and persons only pseudonyms are."""
+        return self.role in ("quasi", "sensitive", "other") or self.pseudonym is not None
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """How its values are written in the source; none where that is plain."""
+        written = [self.format] if isinstance(self.format, str) else self.format or (["#"] if self.decimal else [])
+        return [Pattern(text, self.decimal or ".") for text in written]
+
     @model_validator(mode="before")
     @classmethod
     def _dropped(cls, given: Any) -> Any:
@@ -160,62 +252,27 @@ class Attribute(_Strict, metaclass=_Called):
             return {**given, "role": "identifier"}
         return given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_as_it_is_written(cls, given: Any) -> Any:
+        # What says how dates are written or coarsened says that they are dates, in a masked file too, which has no types.
+        if not isinstance(given, dict) or given.get("kind") is not None or given.get("order") is not None:
+            return given
+        written = given.get("format")
+        texts = [written] if isinstance(written, str) else written if isinstance(written, list) else []
+        if given.get("decimal") is not None or any("#" in str(text) for text in texts):
+            return {**given, "kind": "number"}
+        unit = given.get("truncate")
+        dated = bool(texts) or given.get("shift") is not None or (isinstance(unit, str) and unit in UNITS)
+        return {**given, "kind": "date"} if dated else given
 
-class Source(_Strict):
-    """Where the table comes from: a file, or a database."""
 
-    path: str | None = Field(None, description="csv, tsv, parquet, arrow, json lines or xlsx.")
-    url: str | None = Field(None, description="A database, as SQLAlchemy writes it.")
-    table: str | None = None
-    query: str | None = None
-    delimiter: str | None = Field(None, description="Detected when absent.")
-    encoding: str | None = Field(None, description="Detected when absent.")
-    sheet: str | None = None
-    header: list[str] | None = Field(None, description="Column names of a file that has none.")
-    missing: list[str] = Field(["", "?"], description="Texts that mean missing.")
+class _Key(Attribute):  # type: ignore[metaclass]
+    """The column that whoever looks at somebody else's file names as the key of its persons; any keys may stand there."""
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """How to read the file, as `shoal.io.read_table` takes it."""
-        given = {name: getattr(self, name) for name in ("delimiter", "encoding", "header", "sheet", "missing")}
-        return {name: value for name, value in given.items() if value is not None}
-
-
-class Method(_Strict):
-    """How the classes are made."""
-
-    algorithm: str = "auto"
-    objective: Literal["il", "ncp", "granularity"] = Field("ncp", description="The loss that the search minimises.")
-    refine: bool | Literal["fast", "thorough"] | float = Field(
-        True, description="true, fast, thorough, seconds or false."
-    )
-    missing: Literal["category", "drop", "error"] = "category"
-    suppress: float | None = Field(
-        None, ge=0, le=1, description="Largest share of records that may be suppressed; none when absent."
-    )
-    seed: int = Field(0, ge=0)
-    options: dict[str, Any] = Field({}, description="Options of the algorithm itself.")
-
-
-class Publication(_Strict):
-    """How the release looks."""
-
-    order: Order = "shuffle"
-    recode: Recode = Field(
-        "generalize", description="Intervals and nodes; means and modes; or single cells blanked, as few as possible."
-    )
-    intervals: Intervals = "text"
-    suppressed: Suppressed = Field("mask", description="Suppressed records: starred, or left out.")
-
-
-class Config(_Strict):
-    """A whole `shoal.toml`."""
-
-    source: Source = Source()  # type: ignore[call-arg]
-    attributes: dict[str, Attribute] = {}
-    policy: dict[str, Any] = {}
-    method: Method = Method()  # type: ignore[call-arg]
-    release: Publication = Publication()  # type: ignore[call-arg]
+    def only_tokens(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -244,6 +301,14 @@ class Schema:
         return [name for name, attribute in self.attributes.items() if attribute.role == role]
 
     @property
+    def as_text(self) -> list[str] | Literal[True]:
+        """The columns that a reader must leave as they are written, because they say how; all where `"*"` does."""
+        return True if self._written("*") else [name for name in self.attributes if self._written(name)]
+
+    def _written(self, name: str) -> bool:
+        return name in self.attributes and bool(self.attributes[name].patterns)
+
+    @property
     def person(self) -> str | None:
         """The column that says which rows are one person's, if there is one."""
         return next(iter(self.named("person")), None)
@@ -267,12 +332,11 @@ class Schema:
             return self
         require_a("person", column, str, "the name of a column")
         own = self.attributes.get(column)
-        publish = "token" if published else own.publish if own is not None else None
-        return Schema(
-            {**self.attributes, column: Attribute.model_validate({"role": "person", "publish": publish})},
-            self.folder,
-            self.missing,
-        )
+        keyed = own.pseudonym if own is not None else None
+        publish = "token" if published and keyed is None else own.publish if own is not None else None
+        kind = _Key if published and (own is None or own.publish is None) else Attribute
+        person = kind.model_validate({"role": "person", "publish": publish, "pseudonym": keyed})
+        return Schema({**self.attributes, column: person}, self.folder, self.missing)
 
     def of_versions(self) -> Schema:
         """The schema of a table in which a record may stand as it was and as it is. Returns one in which identifiers may
@@ -331,7 +395,7 @@ class Schema:
             raise ConfigError(
                 f"Column '{undeclared[0]}' has no role"
                 + (f" (and {len(undeclared) - 1} more)" if len(undeclared) > 1 else "")
-                + f"; declare [attributes.{_key(undeclared[0])}] with a role of {', '.join(ROLES)}, "
+                + f"; declare [attributes.{toml_key(undeclared[0])}] with a role of {', '.join(ROLES)}, "
                 + 'or [attributes."*"] for all others.'
             )
         if undeclared:
@@ -343,7 +407,7 @@ class Schema:
                 if group[0] < len(declared) <= group[-1]:
                     raise ConfigError(
                         f"Column '{names[group[-1]]}' is spelled like the declared column '{names[group[0]]}'; rename it, "
-                        f"or declare [attributes.{_key(names[group[-1]])}] with a role of its own."
+                        f"or declare [attributes.{toml_key(names[group[-1]])}] with a role of its own."
                     )
         return rest
 
@@ -361,148 +425,10 @@ class Schema:
         """
         path = self.folder / reference
         if not path.is_file():
-            raise ConfigError(f"[attributes.{_key(name)}] taxonomy: there is no file '{path}'.")
+            raise ConfigError(f"[attributes.{toml_key(name)}] taxonomy: there is no file '{path}'.")
         return Taxonomy.read(path)
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """A parsed `shoal.toml` and where it was found."""
-
-    config: Config
-    path: Path | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Relative paths in the file start here."""
-        return self.path.parent if self.path else Path()
-
-    @property
-    def schema(self) -> Schema:
-        """The columns."""
-        return Schema(self.config.attributes, self.folder, tuple(self.config.source.missing))
-
-    def with_person(self, column: str | None, *, published: bool = False) -> Configuration:
-        """The configuration with `column` in the role `person`; the same for None."""
-        attributes = dict(self.schema.with_person(column, published=published).attributes)
-        return replace(self, config=self.config.model_copy(update={"attributes": attributes}))
-
-
-def read_config(path: str | Path) -> Configuration:
-    """Read a `shoal.toml`; every error names the key, its line and what is allowed."""
-    require_a("the configuration", path, (str, Path), "the path of a shoal.toml")
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"There is no configuration '{path}'; make one with: shoal init FILE.") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"The configuration '{path}' cannot be read: {problem}.") from None
-    return Configuration(parse_config(text, str(path)), path)
-
-
-def parse_config(text: str, name: str = "shoal.toml") -> Config:
-    """Parse the text of a `shoal.toml`."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{name} is not valid TOML: {problem}.") from None
-    try:
-        return Config.model_validate(raw)
-    except ValidationError as problem:
-        raise ConfigError(_explain(problem, text, name)) from None
-
-
-def read_schema(source: str | Path | Mapping[str, Any] | Schema | Configuration) -> Schema:
-    """A schema from a `shoal.toml`, a mapping of columns to attributes or just their roles, or itself."""
-    if isinstance(source, Schema):
-        return source
-    if isinstance(source, Configuration):
-        return source.schema
-    if isinstance(source, Mapping):
-        return Schema({name: _attribute(name, value) for name, value in source.items()})
-    require_a("schema", source, (str, Path), 'a mapping such as {"age": "quasi"}, a Schema or a shoal.toml')
-    return read_config(source).schema
-
-
-def _attribute(name: Any, value: Any) -> Attribute:
-    if not isinstance(name, str):
-        raise ConfigError(f"A schema names columns by text; {type(name).__name__} is no name.")
-    try:
-        # A role by itself will do where nothing else is to be said.
-        return Attribute.model_validate({"role": value} if isinstance(value, str) else value)
-    except ValidationError as problem:
-        raise ConfigError(_explain(problem, "", f"schema of column '{name}'")) from None
-
-
-def write_config(config: Config) -> str:
-    """The text of a `shoal.toml`."""
-    import tomlkit
-
-    for name, column in config.attributes.items():
-        if isinstance(column.taxonomy, Taxonomy):
-            raise InputError(
-                f"[attributes.{_key(name)}] taxonomy: one made in Python has no place in a TOML file; write it to a file first."
-            )
-    return tomlkit.dumps(config.model_dump(exclude_defaults=True))
-
-
-def _explain(problem: ValidationError, text: str, name: str) -> str:
-    # What is no taxonomy made in Python, and no table, may still be what the next branch of the union is about.
-    errors = problem.errors()
-    error = next((error for error in errors if error["type"] not in ("is_instance_of", "model_type")), errors[0])
-    where = [str(part) for part in error["loc"] if not _is_branch(part)]
-    line = _line_of(text, where)
-    spot = ".".join(where) or "it"
-    place = f"{name}, line {line}" if line else name
-    if error["type"] == "extra_forbidden":
-        return f"{place}: {spot}: no such key; {did_you_mean(where[-1], _allowed(where[:-1]))}"
-    if error["type"] == "missing":
-        return f"{place}: {spot} is missing; {_hint(where[-1])}."
-    if error["type"] == "literal_error":
-        given = error["input"]
-        allowed = re.findall(r"'([^']+)'", str(error["ctx"]["expected"]))
-        return f"{place}: {spot} = {shown(given)} is not allowed; {did_you_mean(given, allowed)}"
-    return f"{place}: {spot} = {shown(error['input'])} is not allowed; {error['msg'].removeprefix('Value error, ').lower()}."
-
-
-def _is_branch(part: Any) -> bool:
-    # pydantic names the branch of a union it tried ("TaxonomySource", "tuple[float, float]"); nobody wrote that.
-    return isinstance(part, str) and bool(re.search(r"[\[(]|^[A-Z]\w+$|^(str|bool|float|is-instance.*)$", part))
-
-
-def _allowed(path: list[str]) -> list[str]:
-    if not path:
-        return list(Config.model_fields)
-    places: dict[str, type[BaseModel]] = {"source": Source, "method": Method, "release": Publication}
-    if path[0] in places:
-        return list(places[path[0]].model_fields)
-    return list(TaxonomySource.model_fields if path[-1] == "taxonomy" else Attribute.model_fields)
-
-
-def _hint(key: str) -> str:
-    return f"one of {', '.join(ROLES)}" if key == "role" else "it is required"
-
-
-def _line_of(text: str, where: list[str]) -> int | None:
-    """The line of the deepest part of a key path that can be found under its table header."""
-    lines = text.splitlines()
-    for depth in range(len(where), 0, -1):
-        header = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in where[:depth])
-        hits = [i for i, line in enumerate(lines) if re.match(rf"\s*\[+\s*{header}\s*\]", line)]
-        if hits:
-            section = hits[0]
-            if depth == len(where):
-                return section + 1
-            key = re.escape(where[depth])
-            for i in range(section + 1, len(lines)):
-                if re.match(r"\s*\[", lines[i]):
-                    break
-                if re.match(rf"\s*[\"']?{key}[\"']?\s*[.=]", lines[i]):
-                    return i + 1
-            return section + 1
-    return None
-
-
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """A name as TOML writes it in a key."""
     return name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'

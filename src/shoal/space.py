@@ -232,10 +232,12 @@ class Space:
             column = codes[order, a]
             slot = int(self.slots[a])
             if isinstance(domain, Set):
-                for word in range(domain.words):
-                    inside = (column >> 6) == word
-                    bits = np.where(inside, np.uint64(1) << (column & 63).astype(np.uint64), np.uint64(0))
-                    result[:, slot + word] = np.bitwise_or.reduceat(bits, starts).view(np.int64)
+                # Every record sets one bit of its class, however many words a set of thousands of values takes.
+                own = column[int(starts[0]) :]
+                bits = (np.uint64(1) << (own & 63).astype(np.uint64)).view(np.int64)
+                owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(column))))
+                places = owners, slot + (own >> 6)
+                np.bitwise_or.at(result, places, bits)
             else:
                 result[:, slot] = np.minimum.reduceat(column, starts)
                 result[:, slot + 1] = np.maximum.reduceat(column, starts)
@@ -274,7 +276,5 @@ class Space:
 
 def members_of(words: States) -> list[int]:
     """The codes in a set held as 64-bit words."""
-    found: list[int] = []
-    for index, word in enumerate(words.view(np.uint64).tolist()):
-        found.extend(64 * index + bit for bit in range(64) if word >> bit & 1)
-    return found
+    bits = np.unpackbits(np.ascontiguousarray(words, dtype="<i8").view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits).tolist()

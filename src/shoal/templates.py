@@ -5,7 +5,7 @@ of: a rule about five-digit zip codes is not applied to towns. What it could not
 names the text it follows, and what that text leaves open.
 
 >>> import polars as pl
->>> from shoal.profiling import profile
+>>> from shoal.suggesting import profile
 >>> table = pl.DataFrame({"age": [33, 91, 47], "zip": ["41076", "41075", "48202"], "diagnosis": ["flu", "cold", "flu"]})
 >>> found = applied("hipaa-limited", profile(table))
 >>> [(column.name, column.role, dict(column.more)) for column in found.columns]
@@ -22,8 +22,8 @@ from typing import Any
 
 from shoal.errors import require_word
 from shoal.looks import words_of
-from shoal.profiling import ColumnProfile, Diversity, Profile
 from shoal.schema import Role
+from shoal.suggesting import ColumnProfile, Diversity, Profile
 
 NAMES = "name names surname forename firstname lastname givenname nachname vorname maiden"
 ADDRESSES = "street address addr strasse"

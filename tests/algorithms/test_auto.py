@@ -33,9 +33,9 @@ def loss(data: Microdata, partition: Partition, objective: str = "ncp") -> float
 # -- who is tried
 
 
-def test_sizes_alone_are_tried_with_two_and_refined_with_one() -> None:
+def test_sizes_alone_are_tried_with_five_and_refined_with_one() -> None:
     rules = rules_of(random_table(1, 40), shoal.KAnonymity(3))
-    assert suitable(rules, 40, refined=False) == ["k_member", "mondrian"]
+    assert suitable(rules, 40, refined=False) == ["k_member", "mondrian", "peel", "greedy_pk", "enhanced_pk"]
     assert suitable(rules, 40, refined=True) == ["mondrian"]
     assert suitable(rules, 40, refined=True, prefer="classes") == ["greedy_pk", "enhanced_pk", "k_member"]
 
@@ -46,19 +46,19 @@ def test_greedy_while_diversity_is_cheap_and_enhanced_when_it_decides() -> None:
     cheap = rules_of(data, shoal.KAnonymity(2), shoal.PSensitive(2, "illness"))
     dear = rules_of(data, shoal.KAnonymity(2), shoal.PSensitive(5, "illness"))
     for rules in (cheap, dear):
-        first = "greedy_pk" if rules.max_classes * rules.k >= 2 * 60 else "enhanced_pk"
-        assert suitable(rules, 60, refined=False) == [first, "k_member", "mondrian"]
+        both = ["greedy_pk", "enhanced_pk"] if rules.max_classes * rules.k >= 2 * 60 else ["enhanced_pk", "greedy_pk"]
+        assert suitable(rules, 60, refined=False) == ["k_member", "mondrian", "peel", *both]
     edge = rules_of(data, shoal.KAnonymity(2), shoal.PSensitive(2, "illness"))
     most = edge.max_classes * edge.k
-    assert suitable(edge, most // 2, refined=False)[0] == "greedy_pk"
-    assert suitable(edge, most // 2 + 1, refined=False)[0] == "enhanced_pk"
+    assert suitable(edge, most // 2, refined=False)[-1] == "enhanced_pk"
+    assert suitable(edge, most // 2 + 1, refined=False)[-1] == "greedy_pk"
 
 
 def test_policies_that_compare_with_the_table_get_who_can_take_them() -> None:
     data = random_table(2, 60, sensitive=2)
     close = rules_of(data, shoal.KAnonymity(2), shoal.TCloseness(0.4, "illness"))
     assert close.union_closed and not close.superset_closed
-    assert suitable(close, 60, refined=False) == ["peel", "mondrian"]
+    assert suitable(close, 60, refined=False) == ["peel", "mondrian", "greedy_pk", "k_member"]
     assert suitable(close, 60, refined=True) == ["peel"]
     alpha = rules_of(data, shoal.KAnonymity(2), shoal.AlphaK(0.8, "illness"))
     assert alpha.union_closed and not alpha.superset_closed
@@ -73,6 +73,7 @@ def test_neither_closed_nor_compiled_leaves_mondrian(monkeypatch: pytest.MonkeyP
     close = rules_of(data, shoal.KAnonymity(2), shoal.TCloseness(0.4, "illness"))
     monkeypatch.setitem(vars(close), "union_closed", False)
     assert suitable(close, 60, refined=True) == ["mondrian"]
+    assert suitable(close, 60, refined=False) == ["mondrian", "greedy_pk", "k_member"]
     monkeypatch.setattr(module, "names", lambda: ["datafly"])
     with pytest.raises(UnsupportedError, match="no algorithm is suitable"):
         suitable(close, 60, refined=False)
@@ -154,10 +155,22 @@ def test_large_tables_are_judged_by_a_sample(monkeypatch: pytest.MonkeyPatch) ->
     rules = rules_of(data, shoal.KAnonymity(2))
     monkeypatch.setattr(module, "WHOLE", 49)
     monkeypatch.setattr(module, "SAMPLE", 20)
+    monkeypatch.setattr(module, "CLOSE", 0.0)
     stand = Stand(monkeypatch, one=[0], two=np.arange(10) % 5)
     found = module.auto(data, rules, objective="ncp", seed=1, progress=Progress())
     assert [(name, n) for name, n, *_ in stand.asked] == [("one", 20), ("two", 20), ("two", 50)]
     assert found.n == 50 and found.notes["auto"]["why"] == "least ncp on a sample of 20 records"
+    # Whoever is near the least loss on the sample runs on the whole table, up to a size.
+    monkeypatch.setattr(module, "CLOSE", 1e9)
+    stand.asked.clear()
+    found = module.auto(data, rules, objective="ncp", seed=1, progress=Progress())
+    assert [(name, n) for name, n, *_ in stand.asked] == [("one", 20), ("two", 20), ("two", 50), ("one", 50)]
+    assert found.notes["auto"]["why"] == "least ncp on a sample of 20 records, and on all of them among 2"
+    assert found.notes["auto"]["losses"]["one"] == pytest.approx(loss(data, Partition(np.zeros(50, dtype=np.int32))))
+    monkeypatch.setattr(module, "FINAL", 49)
+    stand.asked.clear()
+    assert module.auto(data, rules, seed=1, progress=Progress()).notes["auto"]["algorithm"] == "two"
+    assert [n for _, n, *_ in stand.asked] == [20, 20, 50]
     monkeypatch.setattr(module, "WHOLE", 50)
     stand.asked.clear()
     assert module.auto(data, rules, progress=Progress()).notes["auto"]["why"] == "least ncp on all records"

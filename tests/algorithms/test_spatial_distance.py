@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.reference.spatial import category_distances
 from tests.reference.spatial import spatial_distance as naive
@@ -10,6 +11,7 @@ from tests.tables import random_table, rt7
 
 import shoal
 from shoal.algorithms import run
+from shoal.algorithms.spatial_distance import distances
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.policy import Policy
@@ -20,19 +22,44 @@ def groups_of(partition: shoal.Partition) -> set[frozenset[int]]:
     return {frozenset(members.tolist()) for members in partition.members()}
 
 
-def fig1(sex: str, row: tuple[int, int, int]) -> list[list[str]]:
-    japan, korea, china = row
-    own = [[sex, "Japan"]] * japan + [[sex, "Korea"]] * korea + [[sex, "China"]] * china
-    other = "Female" if sex == "Male" else "Male"
-    return own + [[other, "Japan"], [other, "Korea"], [other, "China"]] * 3
+FIGURE_1 = {
+    ("Male", "Japan"): 5,
+    ("Male", "Korea"): 5,
+    ("Male", "China"): 1,
+    ("Female", "Japan"): 3,
+    ("Female", "China"): 6,
+}
+"""The contingency table of the paper's Fig. 1; no woman is from Korea."""
 
 
 def test_g29_distances_of_the_first_figure() -> None:
-    rows = fig1("Male", (5, 1, 5))
-    found = category_distances(rows, [0, 1], {0: {"Male"}, 1: {"Japan"}}, 2, "dense")
-    assert found[0]["Female"] == 1.0
-    assert found[1]["Korea"] == pytest.approx(1 / 2)
-    assert found[1]["China"] == pytest.approx(1 / 4)
+    rows = [pair for pair, count in FIGURE_1.items() for _ in range(count)]
+    frame = pl.DataFrame({"gender": [gender for gender, _ in rows], "nationality": [nation for _, nation in rows]})
+    data = Microdata.from_frame(frame, {"gender": {"role": "quasi"}, "nationality": {"role": "quasi"}})
+    found = distances(data, rows.index(("Male", "Japan")), k=3)
+    expected = {
+        ("Male", "Japan"): 0.0,
+        ("Male", "Korea"): 1 / 4,
+        ("Male", "China"): 1 / 2,
+        ("Female", "Japan"): 1.0,
+        ("Female", "China"): 3 / 2,
+    }
+    assert dict(zip(rows, found.tolist(), strict=True)) == expected
+    # From a woman from Japan Korea (0 of 9) and China (6 of 9) are equally far from 3 of 9: a tie.
+    found = distances(data, rows.index(("Female", "Japan")), k=3)
+    assert found[rows.index(("Female", "China"))] == 1 / 2
+    assert found[rows.index(("Male", "Korea"))] == 3 / 2
+
+
+def test_the_first_class_of_the_first_figure_is_the_nearest_records() -> None:
+    rows = sorted((pair for pair, count in FIGURE_1.items() for _ in range(count)), key=lambda pair: pair[0] != "Male")
+    frame = pl.DataFrame({"gender": [gender for gender, _ in rows], "nationality": [nation for _, nation in rows]})
+    schema = {"gender": {"role": "quasi"}, "nationality": {"role": "quasi"}}
+    data = Microdata.from_frame(frame, schema)
+    release = shoal.anonymize(data, {"k": 3}, algorithm="spatial_distance", refine=False, order="keep")
+    found = run("spatial_distance", data, data.rules(Policy((shoal.KAnonymity(3),))))
+    assert groups_of(found) == {frozenset(group) for group in naive(data.codes.tolist(), {}, 3)}
+    assert release.masked.height == 20
 
 
 def test_g30_education_is_scaled_by_what_came_before() -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import polars as pl
 import pytest
 from tests.reference import three_layer as naive
+from tests.reference.top_down import wong
 from tests.tables import adult, random_table
 
 import shoal
 from shoal.algorithms import run
-from shoal.algorithms.three_layer import Bags, prepare
+from shoal.algorithms.three_layer import Bags, everything, prepare, scales
 from shoal.algorithms.weighting import chi_squared, contingency, cramers_v, information_gain, weigh
 from shoal.algorithms.xmeans import kmeans, on_grid, score, xmeans
 from shoal.errors import ConfigError
 from shoal.microdata import Microdata
-from shoal.policy import Policy
+from shoal.policy import Policy, Rules
 from shoal.progress import Progress
 from shoal.space import Interval
 
@@ -109,10 +113,25 @@ def plain(data: Microdata) -> naive.Table:
     return naive.Table(data.codes.T.tolist(), numbers, [d.size for d in data.domains], data.sensitive[0].codes.tolist())
 
 
-def same_as_the_twin(data: Microdata, k: int, p: int, seed: int, weighting: str) -> None:
+def recoded(data: Microdata, rules: Rules, members: list[int], k: int) -> list[list[int]]:
+    """A cluster recoded from above by the naive twin of top-down."""
+    rows = np.array(sorted(members))
+    inner = rules.restrict(rows)
+
+    def deficit(some: Sequence[int]) -> float:
+        labels = np.full(len(rows), -1)
+        labels[list(some)] = 0
+        return float(inner.deficits(labels, 1)[0])
+
+    return [rows[found].tolist() for found in wong(data.take(rows), k, deficit)]
+
+
+def same_as_the_twin(
+    data: Microdata, k: int, p: int, seed: int, weighting: str, reading: str, scaling: str = "range"
+) -> None:
     """All three layers, record for record."""
     rules = data.rules(shoal.KAnonymity(k) & shoal.PSensitive(p, data.sensitive[0].name))
-    options = {"outliers": "suppress", "kmax": 20, "weighting": weighting}
+    options = {"outliers": "suppress", "kmax": 20, "weighting": weighting, "reading": reading, "scaling": scaling}
     found = run("three_layer", data, rules, seed=seed, options=options)
     classes, suppressed = naive.three_layer(
         plain(data),
@@ -122,7 +141,10 @@ def same_as_the_twin(data: Microdata, k: int, p: int, seed: int, weighting: str)
         most=20,
         seed=seed,
         uniform=weighting == "uniform",
+        by_spread=scaling == "spread",
     )
+    if reading == "inside":
+        classes = [inner for members in classes for inner in recoded(data, rules, members, k)]
     labels = found.labels
     assert {frozenset(np.flatnonzero(labels == c).tolist()) for c in range(found.classes)} == set(
         map(frozenset, classes)
@@ -130,18 +152,39 @@ def same_as_the_twin(data: Microdata, k: int, p: int, seed: int, weighting: str)
     assert np.flatnonzero(labels < 0).tolist() == sorted(suppressed)
 
 
+@pytest.mark.parametrize("reading", ["class", "inside"])
 @pytest.mark.parametrize("seed", range(8))
-def test_equals_the_naive_twin(seed: int) -> None:
+def test_equals_the_naive_twin(seed: int, reading: str) -> None:
     # Such tables are full of ties, with equal weights most of all.
     weighting = ("uniform", "chi_squared")[seed % 2]
-    same_as_the_twin(random_table(seed, 120, weights=False), 2 + seed % 4, 2, seed, weighting)
+    same_as_the_twin(random_table(seed, 120, weights=False), 2 + seed % 4, 2, seed, weighting, reading)
 
 
-def test_equals_the_naive_twin_on_adult() -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_the_naive_twin_when_scaled_by_spread(seed: int) -> None:
+    weighting = ("uniform", "chi_squared")[seed % 2]
+    same_as_the_twin(random_table(seed, 80, weights=False), 2 + seed % 3, 2, seed, weighting, "class", "spread")
+
+
+def test_scaled_by_spread_two_records_are_as_far_apart_in_every_attribute() -> None:
+    rare = ["x"] * 999 + ["y"]
+    frame = pl.DataFrame({"age": [i % 80 for i in range(1000)], "half": ["a", "b"] * 500, "rare": rare})
+    data = Microdata.from_frame(frame, {name: {"role": "quasi"} for name in frame.columns})
+    lengths = scales(data, np.ones(3), "spread")
+    found = everything(data, lengths, Progress())
+    apart = [2 * block.var(axis=0).sum() for block in np.split(found, [1, 3], axis=1)]
+    assert apart[:2] == pytest.approx([1, 1], abs=1e-4)
+    # Where hardly anybody differs, no more than eight times as far as by range: squares have to stay exact.
+    assert lengths[2] == 8
+    assert scales(data, np.ones(3), "range").tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("reading", ["class", "inside"])
+def test_equals_the_naive_twin_on_adult(reading: str) -> None:
     data = adult(400, ("age", "workclass", "education", "marital-status", "race", "sex"), ("occupation",))
     if data is None:
         pytest.skip("Adult is not here; set SHOAL_DATA to the folder that holds adult/")
-    same_as_the_twin(data, 4, 3, 1, "chi_squared")
+    same_as_the_twin(data, 4, 3, 1, "chi_squared", reading)
 
 
 @pytest.mark.parametrize("merging", ["nearest", "loss"])
@@ -166,13 +209,13 @@ def test_suppressed_outliers_leave_a_table_that_holds_by_itself() -> None:
 
 
 @pytest.mark.parametrize("outliers", ["rescue", "suppress"])
-def test_splits_only_ever_cut_classes_and_leave_good_ones(outliers: str) -> None:
+def test_recoding_inside_only_ever_cuts_classes_and_leaves_good_ones(outliers: str) -> None:
     data = random_table(5, n=400)
     policy = shoal.KAnonymity(3) & shoal.PPlusSensitive(2) & shoal.TCloseness(0.5)
     rules = data.rules(policy)
     options = {"outliers": outliers, "kmax": 4}
     whole = run("three_layer", data, rules, options=options)
-    cut = run("three_layer", data, rules, options={**options, "split": True})
+    cut = run("three_layer", data, rules, options={**options, "reading": "inside"})
     kept = np.flatnonzero(cut.labels >= 0)
     assert np.array_equal(kept, np.flatnonzero(whole.labels >= 0))
     assert cut.classes > whole.classes
@@ -180,6 +223,12 @@ def test_splits_only_ever_cut_classes_and_leave_good_ones(outliers: str) -> None
     assert len(pairs) == cut.classes + (len(kept) < data.n)
     again = data.take(kept).rules(policy)
     assert again.deficits(cut.labels[kept], cut.classes).max() == 0
+
+
+def test_whoever_asks_for_splits_is_told_of_readings() -> None:
+    data = random_table(2, n=30)
+    with pytest.raises(ConfigError, match='any more; write reading = "inside"'):
+        run("three_layer", data, data.rules(Policy((shoal.KAnonymity(2),))), options={"split": True})
 
 
 def test_one_preparation_serves_a_sweep() -> None:

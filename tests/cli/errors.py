@@ -124,6 +124,9 @@ CASES = [
     Case("output disk full", nothing, "full", trouble=("shoal.io.atomic._sync_file", errno.ENOSPC)),
     Case("output of an unknown kind", nothing, ".doc", ("anonymize", "patients.csv", "-c", "shoal.toml", "-o", "masked.doc")),
     Case("output exists already", write_existing, "--force"),
+    Case("one line and a configuration", nothing, "not both", ("anonymize", "patients.csv", "-c", "shoal.toml", "-o", "masked.csv", "--quasi", "age", "-k", "2")),
+    Case("one line without columns that others know", nothing, "needs --quasi", ("anonymize", "patients.csv", "-o", "masked.csv", "-k", "2")),
+    Case("one line without k", nothing, "-k 5", ("anonymize", "patients.csv", "-o", "masked.csv", "--quasi", "age")),
     Case("option that does not exist", nothing, "--algoritm", ("anonymize", "--algoritm", "mondrian")),
 ]  # fmt: skip
 

@@ -139,6 +139,11 @@ def test_no_command_leaks_what_is_hidden(folder: Path) -> None:
         (*ANONYMIZE, "--json"), (*ANONYMIZE, "--force"), ("verify", "masked.csv"), ("verify", "masked.csv", "--json", "--manifest"),
         ("verify", "masked.csv", "--secret", secret), ("attack", "masked.csv"), ("measure", "people.csv", "masked.csv", "--queries", "20"),
         ("compare", "-a", "mondrian,mdav"), ("init", "people.csv", "-o", "suggested.toml"), ("anonymize", "-c", "shoal.toml", "-o", "masked.xlsx"),
+        ("compare", "-a", "mondrian", "--chart", "compare.svg", "--json"), ("taxonomy", "check", "-c", "shoal.toml"),
+        ("explore", "-a", "mondrian", "--vary", "k=10,20,41", "--columns", "zip", "--chart", "frontier.svg", "--keep", "found.json"),
+        ("explore", "-a", "mondrian", "--vary", "k=10", "--json"), (*ANONYMIZE, "--force", "--report", "public.html", "--for", "public"),
+        (*ANONYMIZE, "--force", "--report", "owner.html", "--for", "owner"), ("verify", "masked.csv", "--report", "verified.html"),
+        ("attack", "masked.csv", "--report", "attacked.html"), ("measure", "people.csv", "masked.csv", "--queries", "20", "--report", "measured.html"),
     ):  # fmt: skip
         before = set(folder.rglob("*"))
         with inside(folder), captured() as (out, err):
@@ -152,5 +157,23 @@ def test_no_command_leaks_what_is_hidden(folder: Path) -> None:
             assert not searched(said, SECRET), arguments
         for name, content in left_behind(folder, before).items():
             assert not searched(content, canaries), (arguments, name)
-            if name.endswith("manifest.json"):
+            if name.endswith(("manifest.json", "secret.json", "found.json", ".svg")):
                 assert not searched(content, SECRET), (arguments, name)
+
+
+@pytest.mark.parametrize(
+    "command", [("compare", "-a", "mondrian"), ("explore", "-a", "mondrian"), ("measure", "people.csv", "masked.csv")]
+)
+@pytest.mark.parametrize(
+    "mistake", ["text for a number", "a taxonomy that lacks a value", "a secret's order", "rows of persons"]
+)
+def test_no_failure_of_another_command_says_a_value(command: tuple[str, ...], mistake: str, folder: Path) -> None:
+    with inside(folder), captured():
+        assert call(ANONYMIZE) == 0
+    (folder / "shoal.toml").write_text(CONFIG.replace(*BROKEN[mistake]))
+    before = set(folder.rglob("*"))
+    with inside(folder), captured() as (out, err):
+        code = call(command)
+    assert code == 2, err.getvalue()
+    assert not searched(out.getvalue() + err.getvalue(), HIDDEN + SECRET), err.getvalue()
+    assert left_behind(folder, before) == {}

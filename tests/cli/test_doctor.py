@@ -40,7 +40,8 @@ def test_every_package_that_is_asked_for_is_looked_for() -> None:
     found = findings()
     names = [re.match(r"[\w.-]+", one)[0] for one in asked]  # type: ignore[index]
     assert [found[name]["found"] for name in names if name != "psycopg"].count(None) == 0
-    assert set(names) | {"pandas", "compiled kernels", "reference data"} == set(found)
+    assert set(names) | {"pandas", "compiled kernels", "memory", "processors", "java", "reference data"} == set(found)
+    assert found["processors"]["found"] == str(os.cpu_count()) and "a million records" in found["processors"]["for"]
 
 
 @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])

@@ -13,17 +13,17 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from shoal.cli.anonymize import load
 from shoal.cli.app import app
-from shoal.cli.init import config_text
+from shoal.commented import config_text
+from shoal.configuration import parse_config, read_config
+from shoal.configured import load
 from shoal.datasets import adult, data_folder, hospital
 from shoal.errors import ConfigError, InputError, ShoalError
 from shoal.io.files import write_table
 from shoal.io.sql import write_sql
 from shoal.policy import Policy
-from shoal.profiling import profile
 from shoal.road import anonymize
-from shoal.schema import parse_config, read_config
+from shoal.suggesting import profile
 
 
 def have_data() -> bool:
@@ -57,7 +57,8 @@ def test_from_a_file_to_a_release_without_edits(tmp_path: Path) -> None:
 
     configuration = read_config(config)
     policy = Policy.from_config(configuration.config.policy)
-    assert str(policy) == "k_anonymity(k = 5) & p_sensitive(p = 3)"
+    assert str(policy).startswith("k_anonymity(k = 5) & p_sensitive(p = 3) on diagnosis & k_e(")
+    assert [(model.name, model.parameters().get("attribute")) for model in policy.models][2:] == [("k_e", "cost")]
     data = load(configuration)
     assert data.n == 600
     assert data.quasi == ["age", "sex", "zip", "admitted", "occupation", "stay"]

@@ -178,10 +178,12 @@ def test_interrupted_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "explore", "reproduce", "doctor"]
+    "command",
+    ["demo", "init", "anonymize", "verify", "attack", "measure", "compare", "explore", "reproduce", "doctor"]
+    + [f"taxonomy {word}" for word in ("check", "show", "build", "export")],
 )
 def test_help_teaches_with_an_example(command: str, tmp_path: Path) -> None:
-    done = shoal(command, "--help", cwd=tmp_path, COLUMNS="200")
+    done = shoal(*command.split(), "--help", cwd=tmp_path, COLUMNS="200")
     assert done.returncode == 0
     assert f"Example: shoal {command}" in done.stdout
 

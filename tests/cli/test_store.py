@@ -84,8 +84,19 @@ def test_the_whole_life_of_a_store(folder: Path) -> None:
     kinds = [line["kind"] for line in told(folder, "history", "--batches")["batches"]]
     assert kinds == ["creation", "batch", "batch", "batch", "undo", "renewal"]
     assert told(folder, "audit")["exposed"] is False
-    told(folder, "release", "--again", "1", "-o", "copy.csv")
-    assert (folder / "copy.csv").read_bytes() == (folder / "one.csv").read_bytes()
+    told(folder, "release", "--again", "1", "-o", "first.csv")
+    assert (folder / "first.csv").read_bytes() == (folder / "one.csv").read_bytes()
+    kept = told(folder, "retain", "1")
+    assert (kept["compacted"], kept["retention"]) == (1, 1)
+    assert [line["in_full"] for line in told(folder, "history")["releases"]] == [False, True]
+    assert (
+        "2 releases" not in shoal(folder, "history")[1] and "1 releases are kept in full" in shoal(folder, "history")[1]
+    )
+    code, _, err = shoal(folder, "release", "--again", "1", "-o", "copy.csv")
+    assert code == 2 and "Release 1 is not kept in full any more" in err
+    assert told(folder, "retain", "0")["retention"] is None
+    told(folder, "release", "--again", "2", "-o", "copy.parquet")
+    assert read_table(folder / "copy.parquet").equals(read_table(folder / "two.parquet"))
     code, out, _ = shoal(folder, "check")
     assert code == 0 and "everything is as it should be" in out
 
@@ -158,7 +169,21 @@ def test_mistakes_with_a_store(folder: Path, arguments: list[str], says: str) ->
 
 @pytest.mark.parametrize(
     "command",
-    ["create", "insert", "delete", "update", "release", "history", "audit", "undo", "renew", "check", "watch", "sync"],
+    [
+        "create",
+        "insert",
+        "delete",
+        "update",
+        "release",
+        "history",
+        "retain",
+        "audit",
+        "undo",
+        "renew",
+        "check",
+        "watch",
+        "sync",
+    ],
 )
 def test_help_teaches(folder: Path, command: str) -> None:
     code, out, _ = shoal(folder, command, "--help")

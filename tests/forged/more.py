@@ -16,6 +16,7 @@ DATES = CONFIG.replace(KIND, 'kind = "date"')
 WIDE = CONFIG.replace("[0, 120]", "[0, 120000]")
 USED = pa.DictionaryArray.from_arrays(pa.array([i % 2 for i in range(12)]), pa.array(["flu", "cold"]))
 BARE = [{k: v for k, v in row.items() if k != "illness"} for row in ROWS]
+PEOPLE = ["Ash", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper", "Kapok", "Larch"]
 
 
 def tokens(*numbers: Any) -> list[dict[str, Any]]:
@@ -47,6 +48,17 @@ MORE = [
     Case("a row without a token", delimited(tokens(1, 2, 3, 4, 5, "", *range(6, 12))), "refused", "nobody's", config=TOKEN),
     Case("persons who all have flu", delimited([*tokens(*range(1, 13)), *[{**row, "illness": "flu", "pid": i + 1} for i, row in enumerate(ROWS)]]),
          "refused", "fails p_sensitive", config=TOKEN),
+    Case("tokens dealt in another order", delimited(tokens(*range(12, 0, -1))), "passes", "Persons were counted", config=TOKEN),
+    Case("tokens in a typed file", parquet(tokens(*range(1, 13))), "passes", "Persons were counted", file="masked.parquet", config=TOKEN),
+    Case("tokens in a workbook", excel(tokens(*range(1, 13))), "passes", "Persons were counted", file="masked.xlsx", config=TOKEN),
+    Case("names in the place of tokens", delimited(tokens(*PEOPLE)), "refused", "keys of the original may", config=TOKEN),
+    Case("record numbers in the place of tokens", delimited(tokens(*range(104_301, 104_313))), "refused", "keys of the original may", config=TOKEN),
+    Case("a key among the tokens", delimited(tokens(*range(1, 12), 104_301)), "refused", "keys of the original may", config=TOKEN),
+    Case("tokens from zero", delimited(tokens(*range(12))), "refused", "the numbers from 1", config=TOKEN),
+    Case("tokens with zeros before them", delimited(tokens(*(f"{i:02d}" for i in range(1, 13)))), "refused", "the numbers from 1", config=TOKEN),
+    Case("tokens with decimals", delimited(tokens(*range(1, 12), 11.5)), "refused", "the numbers from 1", config=TOKEN),
+    Case("digests in the place of tokens", parquet(tokens(*(f"{i * 2654435761 % 2**32:08x}" for i in range(12)))), "refused",
+         "keys of the original may", file="masked.parquet", config=TOKEN),
     Case("a token nobody declared", delimited(tokens(*range(1, 13))), "refused", "Column 'pid' has no role"),
     Case("a number with a space that does not break", delimited(rows("age", {1: "34\u00a0"})), "refused", "with 1 record fails k_anonymity"),
     Case("a number that ends in a point", delimited(rows("age", {1: "34."})), "refused", "with 1 record fails k_anonymity"),

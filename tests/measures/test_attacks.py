@@ -15,9 +15,9 @@ from tests.measures.masking import masked_of, partition_of
 from tests.reference import measures as naive
 from tests.tables import UNBALANCED, random_table
 
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError
 from shoal.measures.attacks import (
-    MaskedTable,
     background_knowledge,
     homogeneity,
     linking,
@@ -29,8 +29,9 @@ from shoal.measures.attacks import (
 )
 from shoal.measures.minimality import minimality, minimality_attack, minimality_by_rerun
 from shoal.measures.releases import Releases, attack_releases, difference, intersection, tracing
+from shoal.measures.seen import MaskedTable
 from shoal.partition import Partition
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 from shoal.verifier import audit
 
 ILL: Schema = read_schema({"g": {"role": "quasi"}, "ill": {"role": "sensitive"}})
@@ -91,11 +92,47 @@ def test_background_knowledge_and_skewness_equal_the_naive_twins(classes: list[l
 
 
 def test_background_knowledge_of_growing_strength() -> None:
-    masked = table([["a"] * 4 + ["b"] * 3 + ["c"] * 2 + ["d"]])
+    masked = table([["a"] * 4 + ["b"] * 3 + ["c"] * 2 + ["d"], list("efghi")])
     found = background_knowledge(masked, masked.histograms[0], strength=1)
     assert found.details["posterior"] == pytest.approx({"0": 0.4, "1": 4 / 7, "2": 4 / 5})
     assert found.exposed == 0
     assert background_knowledge(masked, masked.histograms[0], strength=3).exposed == 10
+
+
+def test_ruling_out_one_of_two_values_is_no_alarm() -> None:
+    """Who rules out "yes" knows "no" without any table; a class with one value tells, and that can be changed."""
+    masked = table([["yes", "no", "no"], ["no", "yes"]])
+    found = background_knowledge(masked, masked.histograms[0], strength=1)
+    assert (found.exposed, found.way_out, found.worst) == (0, "", 1.0)
+    assert "with or without this table" in found.sentence
+    alike = table([["yes", "no", "no"], ["no", "no"]])
+    told = background_knowledge(alike, alike.histograms[0], strength=1)
+    assert (told.exposed, told.classes) == (2, (1,))
+    assert told.way_out == 'Ask for p_sensitive = { p = 2, attribute = "ill" } in [policy].'
+    # With a third value in the table there is something to hide behind.
+    third = table([["yes", "no", "no"], ["no", "yes", "perhaps"]])
+    assert background_knowledge(third, third.histograms[0], strength=1).exposed == 3
+    one = table([["no", "no"], ["no", "no"]])
+    assert background_knowledge(one, one.histograms[0], strength=1).exposed == 0
+    assert "drop = true" in homogeneity(one, one.histograms[0]).way_out
+
+
+def test_amounts_of_one_person_each_are_reported_as_such() -> None:
+    schema = read_schema({"g": {"role": "quasi"}, "ill": {"role": "sensitive"}})
+    amounts = [[100.5 + 7 * i for i in range(15)], [700.25 + 3 * i for i in range(15)]]
+    found = skewness(masked := table(amounts, schema), masked.histograms[0])
+    assert (found.exposed, found.worst, found.details["own"]) == (0, 0.0, 30)
+    assert "hardly ever equal" in found.sentence
+    amounts[1][:6] = [700.25] * 6
+    some = skewness(masked := table(amounts, schema), masked.histograms[0])
+    # Six share an amount that the class makes twice as probable as the table: not more than twice.
+    assert (some.exposed, some.details["value"], some.details["own"]) == (0, "700.25", 24)
+    twice = skewness(masked := table([*amounts, [5.0 + i for i in range(15)]], schema), masked.histograms[0])
+    assert (twice.exposed, twice.details["own"]) == (6, 39)
+    assert "beta_likeness" in twice.way_out
+    # Few numbers are values like any other.
+    few = skewness(masked := table([[1, 2, 3, 4], [5, 6, 7, 8]], schema), masked.histograms[0], gain=0.5)
+    assert (few.exposed, few.details["own"]) == (8, 0)
 
 
 DISEASES = ["HIV", "cancer", "phthisis", "hepatitis", "obesity", "asthma", "flu", "indigestion"]

@@ -10,6 +10,7 @@ import pytest
 from tests.measures.masking import masked_of, partition_of
 from tests.tables import ILLNESSES, random_table
 
+from shoal.configuration import read_schema
 from shoal.models import MODELS
 from shoal.models.k_anonymity import KAnonymity
 from shoal.models.kpqr import KPQR
@@ -18,7 +19,7 @@ from shoal.models.parameters import declared
 from shoal.models.personalized import Personalized
 from shoal.pieces import CELLS
 from shoal.policy import Policy
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 from shoal.verifier import Strength, audit, audited_column, judging, verify
 
 

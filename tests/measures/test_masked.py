@@ -12,13 +12,13 @@ from tests.measures.masking import masked_of, partition_of
 from tests.tables import random_table
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import InputError
 from shoal.measures.loss import measure
 from shoal.measures.masked import covered, measure_masked, read_published
 from shoal.measures.regions import common_space, relate
 from shoal.microdata import Microdata
 from shoal.partition import Partition
-from shoal.schema import read_schema
 
 NEED_MEMBERS = ("sse", "ncp_distinct", "attributes")
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from shoal.configuration import read_schema
 from shoal.errors import InputError
 from shoal.measures.regions import (
     Cells,
@@ -23,7 +24,7 @@ from shoal.measures.regions import (
     suppressed_rows,
 )
 from shoal.microdata import Microdata
-from shoal.schema import Attribute, read_schema
+from shoal.schema import Attribute
 from shoal.space import Interval, Set, Tree
 
 EPOCH = date(1970, 1, 1)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference import measures as naive
 
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError
-from shoal.measures.attacks import MaskedTable
 from shoal.measures.risk import (
     dankar,
     pitman,
@@ -24,7 +24,7 @@ from shoal.measures.risk import (
     slide_negative_binomial,
     zayatz,
 )
-from shoal.schema import read_schema
+from shoal.measures.seen import MaskedTable
 
 SCHEMA = read_schema(
     {

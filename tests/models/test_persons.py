@@ -11,12 +11,21 @@ from tests.reference import persons as reference
 from tests.reference.models import About
 
 from shoal.errors import ConfigError, UnsupportedError
-from shoal.kernels.hitting import deficits_after, hitting_deficit
+from shoal.kernels.hitting import BLOCK, deficits_after, following, hitting_deficit
 from shoal.kernels.rules import class_deficit, class_ok
 from shoal.models import MODELS, Sensitive
 from shoal.models.forms import Hitting
 from shoal.models.persons import Crowd, HittingRule
-from shoal.models.sets import Sets, cannot_be_hit, hitting_number, number_sets
+from shoal.models.sets import (
+    TOGETHER,
+    Sets,
+    cannot_be_hit,
+    class_hitting_numbers,
+    hitting_number,
+    number_sets,
+    sparse,
+)
+from shoal.pieces import CELLS
 from shoal.policy import Policy
 from shoal.taxonomy import Taxonomy
 
@@ -109,26 +118,103 @@ def test_hitting_number_equals_trying_all_sets_of_values():
                 assert wanted > depth
 
 
+@pytest.mark.parametrize(("most", "together"), [(CELLS, TOGETHER), (CELLS, 1), (40, TOGETHER), (1, 7)])
+def test_hitting_numbers_of_classes_are_those_of_each_by_itself(most, together, monkeypatch):
+    """Many classes at a time or few, and where so many attempts at once are too many: the same numbers as by trying all sets."""
+    monkeypatch.setattr("shoal.models.sets.CELLS", most)
+    monkeypatch.setattr("shoal.models.sets.TOGETHER", together)
+    random = np.random.default_rng(4)
+    for _ in range(15):
+        groups, people, classes = int(random.integers(1, 7)), int(random.integers(5, 40)), int(random.integers(1, 9))
+        owner = np.repeat(np.arange(people), random.integers(1, 4, people))
+        of, sets = number_sets(owner, random.integers(-1, groups, len(owner)), people)
+        labels = random.integers(-1, classes, people)
+        counts = sparse(labels, of, classes, max(1, len(sets)))
+        dense = np.zeros((classes, max(1, len(sets))), dtype=np.int64)
+        for c, s in zip(labels, of, strict=True):
+            dense[c, s] += c >= 0 and s >= 0
+        assert np.array_equal(counts.toarray(), dense)
+        if len(sets):
+            limit = int(random.integers(1, 6))
+            there = [[set(sets.values(s)) for s in np.flatnonzero(row)] for row in dense]
+            wanted = [min(limit, reference.hitting(one)) for one in there]
+            for given in (counts, dense):
+                assert class_hitting_numbers(given, sets, sets.incidence(groups), limit).tolist() == wanted
+
+
+@pytest.mark.parametrize("model", EXAMPLES, ids=str)
+def test_counting_only_what_occurs_gives_the_same_deficits(model, monkeypatch):
+    random = np.random.default_rng(8)
+    asked = 0
+    for turn in range(20):
+        column, _ = crowd(random, 30, numbers=model.persons == "mean" or turn % 2 == 0)
+        try:
+            rules = Policy((model,)).bind((column,), column.count)
+        except (ConfigError, UnsupportedError):
+            continue
+        labels = random.integers(-1, 6, column.count)
+        wanted = rules.deficit(rules.stats(labels, 6))
+        assert np.array_equal(rules.deficits(labels, 6), wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr("shoal.pieces.CELLS", 12)
+            assert np.array_equal(rules.deficits(labels, 6), wanted)
+        asked += 1
+    assert asked > 5
+
+
 @njit
-def _asked(ints, counts, asked, after):
-    return deficits_after(ints, counts, asked, after), hitting_deficit(ints, counts)
+def _following(counts, blocks, s):
+    return following(counts, blocks, s)
 
 
-def test_what_a_person_more_would_do_is_what_it_does():
+def sums_of_blocks(counts):
+    return np.add.reduceat(counts, np.arange(0, len(counts), BLOCK)).astype(np.int32)
+
+
+@pytest.mark.parametrize("width", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 5 * BLOCK - 2])
+def test_codes_that_occur_are_found_one_after_the_other(width):
+    random = np.random.default_rng(width)
+    for share in (0.0, 0.05, 0.5, 1.0):
+        counts = (random.random(width) < share).astype(np.int32) * 3
+        for s in range(width + 1):
+            wanted = next((i for i in range(s, width) if counts[i]), width)
+            assert _following(counts, counts[:0], s) == _following(counts, sums_of_blocks(counts), s) == wanted
+
+
+@njit
+def _asked(ints, counts, blocks, asked, after):
+    return deficits_after(ints, counts, asked, after), hitting_deficit(ints, counts, blocks)
+
+
+def test_groups_that_share_a_bit_are_two():
+    """{0}, {64} and {0, 64}: bit by bit they are alike, and still no group meets all of them."""
+    sets = Sets.of([[0], [64], [0, 64], [63, 127]])
+    assert sets.words(64).tolist() == [1, 1, 1, -(2**63)]
+    ints = Hitting(3, sets, 128).ints()
+    for there, wanted in (([0, 1], 2), ([0, 1, 2], 2), ([0, 2], 1), ([0, 1, 3], 3), ([2, 3], 2)):
+        counts = np.zeros(4, dtype=np.int32)
+        counts[there] = 1
+        assert _asked(ints, counts, counts[:0], np.zeros(4, dtype=bool), np.zeros(4)) == (3 - wanted, 3 - wanted)
+
+
+@pytest.mark.parametrize("apart", [1, 40], ids=["a bit each", "shared bits"])
+def test_what_a_person_more_would_do_is_what_it_does(apart):
     random = np.random.default_rng(5)
     for _ in range(200):
         width, groups, p = int(random.integers(1, 60)), int(random.integers(2, 7)), int(random.integers(1, 5))
-        lists = [sorted(set(random.integers(0, groups, random.integers(1, 4)).tolist())) for _ in range(width)]
-        ints = Hitting(p, Sets.of(lists), groups).ints()
+        lists = [
+            sorted(set((apart * random.integers(0, groups, random.integers(1, 4))).tolist())) for _ in range(width)
+        ]
+        ints = Hitting(p, Sets.of(lists), apart * groups).ints()
         counts = np.where(random.random(width) < 0.1, random.integers(1, 4, width), 0).astype(np.int32)
         asked, after = random.random(width) < 0.5, np.full(width, -1.0)
-        before, now = _asked(ints, counts, asked, after)
+        before, now = _asked(ints, counts, sums_of_blocks(counts), asked, after)
         wanted = p - min(p, reference.hitting([set(lists[s]) for s in np.flatnonzero(counts)]))
         assert before == now == wanted
         for s in range(width):
             more = counts.copy()
             more[s] += 1
-            assert after[s] == (_asked(ints, more, asked, np.zeros(width))[1] if asked[s] else -1.0)
+            assert after[s] == (_asked(ints, more, more[:0], asked, np.zeros(width))[1] if asked[s] else -1.0)
 
 
 def test_sets_are_numbered_in_the_order_of_their_members():

@@ -73,10 +73,12 @@ class Worlds:
         self.least, self.most = np.minimum(self.least, world), np.maximum(self.most, world)
         return world
 
-    def possible(self, path):
-        """The values that somebody with these classes may have."""
-        found = set()
+    def possible(self, path, enough=np.inf):
+        """Values that somebody with these classes may have: so many of them, or all if there are fewer."""
+        found = {value for value in self.values if self.most[self.at[path, value]] > 0}
         for value in self.values:
+            if len(found) >= enough:
+                break
             at = self.at[path, value]
             if self.most[at] == 0:
                 cost = np.zeros(len(self.at))
@@ -87,8 +89,7 @@ class Worlds:
         return found
 
     def certain(self, path):
-        """The values that somebody among those with these classes certainly has."""
-        found = set()
+        """Whether there is a value that somebody among those with these classes certainly has."""
         for value in self.values:
             at = self.at[path, value]
             if self.least[at] > 0:
@@ -96,8 +97,8 @@ class Worlds:
                 cost[at] = 1
                 self._solve(cost)
             if self.least[at] > 0:
-                found.add(value)
-        return found
+                return True
+        return False
 
 
 def exposed(releases: Sequence[Release], k: int, p: int) -> set[Life]:
@@ -111,8 +112,7 @@ def exposed(releases: Sequence[Release], k: int, p: int) -> set[Life]:
         classes = [(t, number) for t, number in enumerate(path) if number is not None]
         fewest = min(len(releases[t][1][number]) for t, number in classes)
         whole = any(sum(of == number for of in releases[t][0].values()) == len(members) for t, number in classes)
-        if len(worlds.possible(path)) < min(max(2, p), fewest) or (
-            len(members) < k and not whole and worlds.certain(path)
-        ):
+        enough = min(max(2, p), fewest)
+        if len(worlds.possible(path, enough)) < enough or (len(members) < k and not whole and worlds.certain(path)):
             found.update(members)
     return found

@@ -1,8 +1,10 @@
 """m-invariant publication straight from docs/evolving-data.md#m-invariance-step-by-step, in plain Python, for numbers as quasi-identifiers.
 
-Where the page leaves a choice: buckets by their sorted signature, values in order; nearest new rows by the least ncp (in ticks of
-2^-40) of one class with any old row of the bucket, then by number; a round takes the rows nearest to the first row of its
-most frequent value; a cut gives the smaller half to the left, by code and then by number.
+Where the page leaves a choice: buckets by their sorted signature, values in order; of all new rows and places that lack them, those
+first that have the least ncp (in ticks of 2^-40): of the class, where the bucket has one, else of a class with the nearest row
+of the bucket; then by signature, value and number. A round takes the rows nearest to the first row of its most frequent value; a
+cut gives the smaller half to the left, by code and then by number. Which blocks the new rows are cut into is somebody else's
+search; here it is asserted that they are eligible.
 Rows are numbers; counterfeits are -1, -2, … in the order they are made, each a copy of a real row.
 """
 
@@ -20,9 +22,9 @@ class Publisher:
         self.fakes: list[tuple[str, int]] = []
 
     def publish(
-        self, signature_of: dict[int, frozenset[str]], shown: dict[int, str], domain: list[str]
+        self, signature_of: dict[int, frozenset[str]], shown: dict[int, str], domain: list[str], blocks: list[list[int]]
     ) -> list[list[tuple[int, str]]]:
-        """Classes as lists of (row, value).
+        """Classes as lists of (row, value); `blocks` are those of the new rows.
 
         `signature_of` has the signature of every row that was published before and `shown` the value it had; a value
         outside its signature hides in its block of m of the other values of the domain, or is not shown.
@@ -33,18 +35,17 @@ class Publisher:
             key = tuple(sorted(signature_of[row]))
             if self.values[row] not in key:
                 others = [v for v in sorted(domain) if v not in key]
-                blocks = [others[i : i + self.m] for i in range(0, len(others), self.m)]
-                if len(blocks) > 1 and len(blocks[-1]) < self.m:
-                    blocks[-2:] = [blocks[-2] + blocks[-1]]
+                hiding = [others[i : i + self.m] for i in range(0, len(others), self.m)]
+                if len(hiding) > 1 and len(hiding[-1]) < self.m:
+                    hiding[-2:] = [hiding[-2] + hiding[-1]]
                 if len(others) >= self.m:
-                    key = next(tuple(block) for block in blocks if self.values[row] in block)
+                    key = next(tuple(block) for block in hiding if self.values[row] in block)
                 else:
                     self.values[row] = shown[row]
             buckets.setdefault(key, {v: [] for v in key})[self.values[row]].append(row)
         new = [row for row in range(len(self.points)) if row not in signature_of]
-        for key in sorted(buckets):
-            self._balance(buckets[key], new)
-        self._assign(buckets, new, first=not signature_of)
+        self._balance(buckets, new)
+        self._assign(buckets, new, blocks, first=not signature_of)
         found = []
         for key in sorted(buckets):
             for part in self._split([sorted(rows) for rows in buckets[key].values()]):
@@ -71,27 +72,58 @@ class Publisher:
     def gap(self, row: int, others: list[int]) -> int:
         return min(round(self.loss([row, other]) * TICKS) for other in others)
 
-    def _balance(self, bucket: dict[str, list[int]], new: list[int]) -> None:
-        most = max(len(rows) for rows in bucket.values())
-        fullest = next(rows for rows in bucket.values() if len(rows) == most)
-        there = [row for rows in bucket.values() for row in rows]
-        for value, rows in bucket.items():
-            having = sorted((self.gap(row, there), row) for row in new if self.values[row] == value)
-            while len(rows) < most and having:
-                row = having.pop(0)[1]
-                rows.append(row)
+    def _balance(self, buckets: dict[tuple[str, ...], dict[str, list[int]]], new: list[int]) -> None:
+        offers, lacking = [], {}
+        for key, bucket in buckets.items():
+            most = max(len(rows) for rows in bucket.values())
+            there = [row for rows in bucket.values() for row in rows]
+            for value, rows in bucket.items():
+                lacking[key, value] = most - len(rows)
+                for row in new:
+                    if len(rows) < most and self.values[row] == value:
+                        loss = round(self.loss([*there, row]) * TICKS) if most == 1 else self.gap(row, there)
+                        offers.append((loss, key, value, row))
+        for _, key, value, row in sorted(offers):
+            if row in new and lacking[key, value]:
+                buckets[key][value].append(row)
+                lacking[key, value] -= 1
                 new.remove(row)
-            while len(rows) < most:
-                rows.append(self.fake(value, fullest[len(rows)]))
+        for key in sorted(buckets):
+            for rows in buckets[key].values():
+                rows.sort()
+            most = max(len(rows) for rows in buckets[key].values())
+            fullest = next(rows for rows in buckets[key].values() if len(rows) == most)
+            for value, rows in buckets[key].items():
+                while len(rows) < most:
+                    rows.append(self.fake(value, fullest[len(rows)]))
 
-    def _assign(self, buckets: dict[tuple[str, ...], dict[str, list[int]]], new: list[int], *, first: bool) -> None:
-        stock: dict[str, list[int]] = {}
-        for row in new:
-            stock.setdefault(self.values[row], []).append(row)
+    def _assign(
+        self,
+        buckets: dict[tuple[str, ...], dict[str, list[int]]],
+        new: list[int],
+        blocks: list[list[int]],
+        *,
+        first: bool,
+    ) -> None:
+        stock = self._by_value(new)
         if new and self.m * max(map(len, stock.values())) > len(new):
             if first:
                 raise ValueError("infeasible")
             self._fill_up(stock, buckets)
+        assert sorted(row for block in blocks for row in block) == sorted(
+            row for rows in stock.values() for row in rows
+        )
+        for block in blocks:
+            self._rounds(buckets, self._by_value(block))
+
+    def _by_value(self, rows: list[int]) -> dict[str, list[int]]:
+        stock: dict[str, list[int]] = {}
+        for row in rows:
+            stock.setdefault(self.value(row), []).append(row)
+        return stock
+
+    def _rounds(self, buckets: dict[tuple[str, ...], dict[str, list[int]]], stock: dict[str, list[int]]) -> None:
+        assert self.m * max(map(len, stock.values())) <= sum(map(len, stock.values())), "not eligible"
         while stock:
             order = sorted(stock, key=lambda v: (-len(stock[v]), v))
             beta, alpha = self._round([len(stock[v]) for v in order])

@@ -74,7 +74,15 @@ def merge(
 
 
 def three_layer(
-    table: Table, k: int, ok: Callable[[list[int]], bool], *, least: int, most: int, seed: int, uniform: bool = False
+    table: Table,
+    k: int,
+    ok: Callable[[list[int]], bool],
+    *,
+    least: int,
+    most: int,
+    seed: int,
+    uniform: bool = False,
+    by_spread: bool = False,
 ) -> tuple[list[list[int]], list[int]]:
     """All of it: the released classes and the suppressed records, for policies closed under supersets."""
     raw = [1.0 if uniform else chi_squared(*_known(table.bins(a), table.label)) for a in range(table.width)]
@@ -82,27 +90,28 @@ def three_layer(
     variety = _scaled([float(len(set(column))) for column in table.columns], 0.0)
     order = sorted(range(table.width), key=lambda a: (-round((weights[a] + 1 - variety[a]) * 2**40), a))
     first = order[: math.ceil(table.width / 2)]
+    scale = [math.sqrt(max(w, 0.1)) / (table.apart(a) if by_spread else 1) for a, w in enumerate(weights)]
     everyone = list(range(table.n))
     clusters: list[list[int]] = []
     groups: list[int] = []
     outside: list[int] = []
-    for number, cluster in enumerate(_clustered(table, everyone, first, weights, least, most, seed)):
+    for number, cluster in enumerate(_clustered(table, everyone, first, scale, least, most, seed)):
         if len(cluster) < k:
             outside += cluster
             continue
         parts, room = [cluster], min(10, len(cluster) // (2 * k))
         if len(cluster) >= 4 and room >= 2:
-            parts = _clustered(table, cluster, order[: len(first) + 1], weights, 2, room, seed)
+            parts = _clustered(table, cluster, order[: len(first) + 1], scale, 2, room, seed)
         clusters += parts
         groups += [number] * len(parts)
     outside.sort()
     attributes, second = list(first), []
     while len(attributes) > 1 and len(outside) >= k:
         attributes.pop()
-        found = _clustered(table, outside, attributes, weights, least, most, seed)
+        found = _clustered(table, outside, attributes, scale, least, most, seed)
         second += [cluster for cluster in found if len(cluster) >= k]
         outside = sorted(record for cluster in found if len(cluster) < k for record in cluster)
-    features = [[x * STEP for x in table.point(record, range(table.width), weights)] for record in everyone]
+    features = [[x * STEP for x in table.point(record, range(table.width), scale)] for record in everyone]
     released = merge(clusters, groups, features, ok, True) + merge(second, [0] * len(second), features, ok, False)
     released = merge([c for c in released if c], [0] * table.n, features, ok, False)
     released = [cluster for cluster in released if cluster]
@@ -129,14 +138,23 @@ class Table:
             for code in self.columns[a]
         ]
 
-    def point(self, record: int, attributes: Sequence[int], weights: list[float]) -> Point:
-        """Numbers on [0, 1] (and whether they are missing), categories one-hot over √2, each times the root of its weight."""
-        return [round(x / STEP) for x in self.place(record, attributes, weights)]
+    def apart(self, a: int) -> float:
+        """The root mean square of the distance of two records in one attribute, over all pairs; an eighth at least."""
+        ones, squares = [1.0] * self.width, []
+        for i in range(self.n):
+            mine = self.place(i, [a], ones)
+            for j in range(self.n):
+                squares.append(sum((x - y) ** 2 for x, y in zip(mine, self.place(j, [a], ones), strict=True)))
+        return max(1 / 8, math.sqrt(math.fsum(squares) / len(squares)))
 
-    def place(self, record: int, attributes: Sequence[int], weights: list[float]) -> list[float]:
+    def point(self, record: int, attributes: Sequence[int], scales: list[float]) -> Point:
+        """Numbers on [0, 1] (and whether they are missing), categories one-hot over √2, each times the attribute's scale."""
+        return [round(x / STEP) for x in self.place(record, attributes, scales)]
+
+    def place(self, record: int, attributes: Sequence[int], scales: list[float]) -> list[float]:
         found: list[float] = []
         for a in attributes:
-            scale, code, values = math.sqrt(max(weights[a], 0.1)), self.columns[a][record], self.numbers[a]
+            scale, code, values = scales[a], self.columns[a][record], self.numbers[a]
             if values is None:
                 found += [scale / math.sqrt(2) if code == c else 0.0 for c in range(self.sizes[a])]
                 continue
@@ -160,14 +178,14 @@ def _scaled(values: list[float], when_equal: float) -> list[float]:
 
 
 def _clustered(
-    table: Table, records: list[int], attributes: Sequence[int], weights: list[float], least: int, most: int, seed: int
+    table: Table, records: list[int], attributes: Sequence[int], scales: list[float], least: int, most: int, seed: int
 ) -> list[list[int]]:
     """X-means of the distinct rows, in the order of their codes, each with its weight."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for record in records:
         rows.setdefault(tuple(table.columns[a][record] for a in attributes), []).append(record)
     members = [rows[key] for key in sorted(rows)]
-    points = [table.point(of[0], attributes, weights) for of in members]
+    points = [table.point(of[0], attributes, scales) for of in members]
     most = max(1, min(most, len(points)))
     clusters = kmeans(points, members, list(range(len(points))), max(1, min(least, len(points))), seed, None)
     best = clusters

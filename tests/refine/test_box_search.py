@@ -13,6 +13,7 @@ import shoal
 import shoal.refine.box_search as module
 from shoal.algorithms import run
 from shoal.kernels.box_search import search
+from shoal.kernels.hitting import BLOCK
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.progress import Progress
@@ -91,18 +92,61 @@ def test_tiny_tables_mostly_reach_the_optimum() -> None:
     assert max(ratios) < 1.2
 
 
+def crowded(persons: int) -> Microdata:
+    """People with up to three of forty illnesses, one of which is common, so that they have many sets of them."""
+    random = np.random.default_rng(2)
+    owner = np.repeat(np.arange(persons), random.integers(1, 4, persons))
+    ages, weights = random.integers(20, 60, persons), random.normal(70, 9, persons).round()
+    ill = np.where(random.random(len(owner)) < 0.4, 0, random.integers(0, 40, len(owner)))
+    frame = pl.DataFrame({"who": owner, "age": ages[owner], "weight": weights[owner], "ill": ill.astype(str)})
+    roles = {"who": "person", "age": "quasi", "weight": "quasi", "ill": "sensitive"}
+    return Microdata.from_frame(frame, roles)
+
+
+OF_PERSONS = [
+    shoal.KAnonymity(3) & shoal.PSensitive(3),
+    shoal.KAnonymity(2) & shoal.PSensitive(2) & shoal.AlphaK(0.8),
+    shoal.KAnonymity(2) & shoal.LDiversity(2, variant="entropy"),
+]
+
+
 @pytest.mark.parametrize("policy", [*POLICIES, Policy((shoal.KAnonymity(1),))], ids=str)
 def test_books_agree_with_the_partition(policy: Policy) -> None:
-    data = random_table(7, n=90)
+    books_agree(random_table(7, n=90), policy)
+
+
+@pytest.mark.parametrize("policy", OF_PERSONS, ids=str)
+def test_books_agree_with_the_partition_of_persons(policy: Policy) -> None:
+    data = crowded(120)
+    assert len(data.rules(policy).views) == 1 and data.rules(policy).views[0].width > 3 * BLOCK
+    books_agree(data, policy)
+
+
+@pytest.mark.parametrize("policy", OF_PERSONS, ids=str)
+def test_sums_of_blocks_find_what_looking_at_every_set_finds(policy: Policy) -> None:
+    data = crowded(120)
+    rules, found = data.rules(policy), []
+    whole = encode(data.codes, data.space("ncp"), rules, np.arange(data.n), Progress(), budget=10**9)
+    plain = rules.flat()
+    assert plain is not None and plain.sets is not None and whole.flat.sets is not None
+    assert plain.sets.max() == -1 and whole.flat.sets.max() == rules.views[0].width
+    for flat in (plain, whole.flat):
+        part = take(whole, np.arange(data.n), np.zeros(data.n, dtype=np.int64))
+        part.store.desk.random = 9
+        search(whole.gauge, flat, part.table, part.store, 0.3, 1_000_000)
+        found.append(part.labels(part.held()).tolist())
+    assert found[0] == found[1] and len(set(found[0])) > 5
+
+
+def books_agree(data: Microdata, policy: Policy) -> None:
+    """After a search everything that is kept of the classes is what the classes have, and of no class nothing is left."""
     rules, space = data.rules(policy), data.space("il")
-    whole = encode(data.codes, space, rules, np.arange(data.n), Progress())
+    whole = encode(data.codes, space, rules, np.arange(data.n), Progress(), budget=10**9)
     part = take(whole, np.arange(data.n), np.zeros(data.n, dtype=np.int64))
     store = part.store
     before = loss_of(data, one_class(data.n), "il")
     store.desk.random = 9
-    flat = rules.flat()
-    assert flat is not None
-    search(whole.gauge, flat, part.table, store, 0.3, 3_000_000)
+    search(whole.gauge, whole.flat, part.table, store, 0.3, 3_000_000)
     live, dense = np.unique(part.labels(part.held()), return_inverse=True)
     assert rules.deficits(dense, len(live)).max() <= 0
     assert loss_of(data, shoal.Partition(dense), "il") == pytest.approx(before + float(store.desk.gained))
@@ -111,9 +155,12 @@ def test_books_agree_with_the_partition(policy: Policy) -> None:
     assert np.array_equal(store.box[live], states)
     assert np.array_equal(store.classes["size"][live], np.bincount(dense))
     assert store.classes["size"][: store.desk.old].sum() == data.n
-    counts = rules.stats(dense, len(live)).counts
+    counts = list(rules.stats(dense, len(live)).counts)
+    if whole.flat.sets is not None:
+        counts.append(np.add.reduceat(counts[0], np.arange(0, counts[0].shape[1], BLOCK), axis=1))
     if counts:
         assert np.array_equal(store.histogram[live], np.concatenate(counts, axis=1))
+    assert not np.delete(store.histogram, live, axis=0).any()
 
 
 def optimum(data: Microdata, k: int) -> float:

@@ -16,7 +16,7 @@ from shoal.errors import Cancelled
 from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.progress import Progress
-from shoal.refine import box_search, box_tables, il_optimization, refined, relocation
+from shoal.refine import box_search, il_optimization, near, refined, relocation
 
 Refinement = Callable[[Progress], tuple[Partition, Partition]]
 
@@ -58,7 +58,7 @@ def refinement(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def slices_of(steps: int) -> Iterator[None]:
     """So many steps at a time, of which some take more than one."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (box_search, box_tables, il_optimization):
+        for module in (box_search, near, il_optimization):
             patch.setattr(module, "SLICE", steps)
         patch.setattr(relocation, "PAUSE", steps)
         yield

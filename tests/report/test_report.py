@@ -72,8 +72,8 @@ def test_the_owner_reads_the_figures_of_the_release(release: shoal.Release, owne
 
 def test_the_bound_is_proven_and_rounded_down(release: shoal.Release, owner: str) -> None:
     data, rules = release.data, release.data.rules(release.policy)
-    bound = loss_bound(data.codes, data.space("ncp"), rules, effort="full")
-    assert check_certificate(data.codes, data.space("ncp"), rules, bound.u)
+    bound = loss_bound(data.codes, data.space("ncp"), rules)
+    assert check_certificate(data.codes, data.space("ncp"), rules, bound)
     said = at_least(bound.mean)
     assert f"can lose less than {said}".replace("\xa0", " ") in words(owner)
     assert float(said.removesuffix("\xa0%")) / 100 <= bound.mean + 1e-12 <= release.measures.ncp

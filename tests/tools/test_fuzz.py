@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from tests.reference.models import About
 from tests.reference.release import cells_of, changed_secrets, uncovered, violations
 from tests.strategies import FORMATS, Attempt, Thrown, a_table, a_taxonomy, an_attempt, drawn
-from tools.fuzz import campaign, try_release
+from tools.fuzz import campaign, thrown, try_release
 
 import shoal
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.readable import require_fitting
 
 CASES = 800
@@ -26,6 +26,33 @@ def test_random_releases() -> None:
     assert not tally.failed, str(tally)
     assert tally.released > CASES // 2
     assert all(len(found) > 2 for what, found in tally.by.items() if what in ("algorithm", "model", "recode", "format"))
+
+
+def test_what_comes_out_does_not_depend_on_the_number_of_processes() -> None:
+    alone, together = (campaign(cases=30, seed=5, processes=processes) for processes in (1, 2))
+    assert alone.released + alone.refused.total() == 30 and alone.released > 10
+    # Tests show values in messages, and the other processes do not: refusals are counted.
+    assert (alone.released, alone.refused.total(), alone.failed) == (together.released, together.refused.total(), [])
+    assert (alone.by, alone.pairs) == (together.by, together.pairs)
+
+
+def test_failures_are_counted_by_their_kind_and_named_by_their_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = [AssertionError("a class breaks it"), InternalError("ours"), ValueError("a surprise"), None]
+
+    def tried(attempt: Attempt, folder: Path) -> str | None:
+        problem = problems[len(seen) % len(problems)]
+        seen.append(attempt)
+        if problem is not None:
+            raise problem
+        return "InputError: no"
+
+    seen: list[Attempt] = []
+    monkeypatch.setattr("tools.fuzz.try_release", tried)
+    tally = campaign(cases=8, seed=3)
+    assert tally.kinds == {"violations": 2, "internal errors": 2, "tracebacks": 2} and tally.refused.total() == 2
+    assert [one.partition(" ")[0] for one in tally.failed] == ["3:0", "3:1", "3:2", "3:4", "3:5", "3:6"]
+    assert str(thrown("3:4")) == str(seen[4])  # what --only tries again
+    assert "2 violations, 2 internal errors, 2 tracebacks" in str(tally)
 
 
 @settings(

@@ -44,11 +44,14 @@ MERGED_NEAR = 256
 REMEMBERED = 20_000_000
 
 
-def require_one_class(rules: Rules, algorithm: str) -> None:
-    """Refuse policies that merging cannot reach: not even all records together are a good class."""
-    if rules.ok(np.arange(rules.n)):
+def require_one_class(rules: Rules, algorithm: str, everybody: Stats | None = None) -> None:
+    """Refuse policies that merging cannot reach: not even all records together are a good class.
+
+    `everybody` counts them, where the records themselves are not at hand.
+    """
+    deficits = rules.rule_deficits(everybody or rules.stats_of(np.arange(rules.n)))[:, 0]
+    if not (deficits > 0).any():
         return
-    deficits = rules.rule_deficits(rules.stats_of(np.arange(rules.n)))[:, 0]
     worst = next(rule for rule, deficit in zip(rules.rules, deficits, strict=True) if deficit > 0)
     if worst.model.union_closed:
         # Good classes merged are good, so a good partition would make the whole table good.

@@ -109,7 +109,7 @@ def cut_columns(
 
     how = kernel.MEDIANS if split == "median" else kernel.LOSS_OF_MEDIANS if cuts == "median" else kernel.LOSS_OF_ALL
     table = _table(columns, space, rules, weights)
-    plan, prices = _plan(space, rules, mode, categories)
+    plan, prices = flat_plan(space, rules, mode, categories)
     _cut(_Job(table, plan, prices, rules, how), threads or os.cpu_count() or 1, Progress.of(progress))
     labels = np.empty(len(table.begins), dtype=np.int32)
     kernel.number_classes(table, labels)
@@ -130,7 +130,7 @@ def cut_blocks(
     whole = data.points if rules.only_size else None
     columns = list((data.codes if whole is None else whole.codes).T)
     table = _table(columns, space, rules, None if whole is None else whole.weights)
-    plan, prices = _plan(space, rules, "strict", "auto")
+    plan, prices = flat_plan(space, rules, "strict", "auto")
     even = plan._replace(k=max(rules.k, size // SMALLEST_BLOCK))
     jobs = [_Job(table, way, prices, rules, kernel.LOSS_OF_ALL) for way in (even, plan)]
 
@@ -162,7 +162,7 @@ def _check(
     if cuts == "all" and (split == "median" or mode == "relaxed"):
         raise ConfigError('mondrian: cuts = "all" needs split = "loss" and mode = "strict".')
     if rules.union_closed:
-        if not _whole_is_good(rules):
+        if not whole_is_good(rules):
             require_one_class(rules, "mondrian")
     elif mode == "relaxed" or (
         categories in ("sets", "codes") and any(isinstance(domain, Tree) for domain in space.domains)
@@ -173,7 +173,8 @@ def _check(
         )
 
 
-def _whole_is_good(rules: Rules) -> bool:
+def whole_is_good(rules: Rules) -> bool:
+    """Whether all records together are a good class."""
     return rules.n >= rules.k if rules.only_size else rules.ok(np.arange(rules.n))
 
 
@@ -182,9 +183,7 @@ def _table(columns: Sequence[NDArray[Any]], space: Space, rules: Rules, weights:
     from shoal.kernels.mondrian_parts import Table
 
     n = len(columns[0])
-    # Two bytes even where one would do: every width is compiled apart.
-    dtype = np.uint16 if max(domain.size for domain in space.domains) <= 2**16 else np.uint32
-    codes = np.empty((len(columns) + 1, n), dtype=dtype)
+    codes = np.empty((len(columns) + 1, n), dtype=code_type(space))
     for a, column in enumerate(columns):
         codes[a] = column
     counted: list[NDArray[Any]] = [view.codes for view in rules.views] if weights is None else [weights]
@@ -196,7 +195,12 @@ def _table(columns: Sequence[NDArray[Any]], space: Space, rules: Rules, weights:
     return Table(codes, cargo, scratch, begins, weighted=weights is not None)
 
 
-def _plan(space: Space, rules: Rules, mode: str, categories: str) -> tuple[Cuts, NDArray[np.float64]]:
+def code_type(space: Space) -> type[np.unsignedinteger[Any]]:
+    """Two bytes even where one would do: every width is compiled apart."""
+    return np.uint16 if max(domain.size for domain in space.domains) <= 2**16 else np.uint32
+
+
+def flat_plan(space: Space, rules: Rules, mode: str, categories: str) -> tuple[Cuts, NDArray[np.float64]]:
     """How each attribute is measured and cut, and what its states cost, as flat arrays."""
     from shoal.kernels import mondrian_parts as parts
 
@@ -352,7 +356,7 @@ def _cut(job: _Job, threads: int, progress: Progress) -> None:
     n = len(job.table.begins)
     parts = job.cut_once(0, n, progress)
     if len(parts) == 1:
-        if not job.rules.union_closed and not _whole_is_good(job.rules):
+        if not job.rules.union_closed and not whole_is_good(job.rules):
             raise UnsupportedError(
                 "mondrian: neither the whole table nor the parts of any cut satisfy the policy; "
                 "weaken it or take another algorithm."

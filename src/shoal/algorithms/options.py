@@ -23,6 +23,8 @@ from shoal.errors import ConfigError, did_you_mean, require_word, shown
 
 # Names that options had before, and those they have now.
 RENAMED = {("top_down", "order"): "visit"}
+# Options that are gone, and what to write instead.
+GONE = {("three_layer", "split"): 'reading = "inside"'}
 # Settings of every method, which somebody may take for options.
 SETTINGS = ("objective", "refine", "seed", "suppress")
 
@@ -41,6 +43,8 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
         now = RENAMED.get((name, key))
         if now is not None:
             raise ConfigError(f"{name}: the option '{key}' is called '{now}' now; write {now} = {shown(value)}.")
+        if (name, key) in GONE:
+            raise ConfigError(f"{name}: there is no option '{key}' any more; write {GONE[name, key]}.")
         if key in SETTINGS:
             raise ConfigError(f"{name}: '{key}' is no option of an algorithm; write it beside it, as [method] {key}.")
         if key not in allowed:

@@ -45,6 +45,8 @@ ROOM = 3
 # The lattice is thinned until nodes × points and the bits of all groups stay below these.
 VISITS = 50_000_000
 BITS = 2**30
+# … and nodes of ordinary tables: each takes about a millisecond whatever there is in it, in wider tables more in proportion.
+NODES, WIDTH = 5_000, 8
 
 
 def peel(
@@ -157,6 +159,7 @@ def _cells(data: Microdata, flat: FlatSpace, wanted: Wanted, live: Words, progre
     points = data.points.codes
     # Step by step every group is asked in every cell, so there must be fewer cells.
     visits = VISITS // max(1, len(wanted.share) // 8) if wanted.mode == REMOVE else VISITS
+    visits = min(visits, NODES * WIDTH // max(WIDTH, points.shape[1]) * len(points))
     levels = _thinned([_distinct(per) for per in full_domain(data).groups], len(points), visits)
     rows, inside = 0, []
     first: list[list[int]] = []

@@ -76,6 +76,35 @@ def spatial_distance(
     return finish(data, rules, labels, objective, progress)
 
 
+def distances(data: Microdata, record: int, k: int, *, ties: Ties = "dense") -> NDArray[np.float64]:
+    """How far every record is from one of them, by the tables of the whole table: what the first class begins with.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.algorithms.spatial_distance import distances
+    >>> frame = pl.DataFrame({"sex": ["m"] * 3 + ["f"] * 2, "town": ["a", "a", "b", "a", "c"]})
+    >>> data = shoal.Microdata.from_frame(frame, {"sex": {"role": "quasi"}, "town": {"role": "quasi"}})
+    >>> distances(data, 0, k=2).tolist()
+    [0.0, 0.0, 0.25, 1.0, 1.5]
+    """
+    from shoal.kernels import spatial as kernel
+    from shoal.kernels.space import TICKS
+
+    records = _records(data)
+    reference, scratch = _reference(records), kernel.scratch_for(records)
+    kernel.add(records, reference, record)
+    present, everyone = np.zeros(int(records.start[-1]), dtype=np.bool_), np.arange(data.n, dtype=np.int64)
+    found = np.zeros(data.n)
+    for r in range(data.n):
+        at = np.array([0, -1, 0, 0], dtype=np.int64)
+        while not kernel.nearest_class(
+            records, everyone, reference.total[None], reference.count[None], reference.holds[None], 1, r, k,
+            ties == "sequential", np.ones(1, dtype=np.bool_), scratch, present, at, SLICE,
+        ):  # fmt: skip
+            pass
+        found[r] = at[kernel.DISTANCE] / TICKS
+    return found
+
+
 def _place(
     data: Microdata,
     rules: Rules,

@@ -5,8 +5,10 @@ Layers 1 and 2 do not depend on p and t, and on k only through `k_pre`; `prepare
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +24,27 @@ from shoal.partition import Partition
 from shoal.pieces import pieces
 from shoal.policy import Rules, Stats
 from shoal.progress import Progress
-from shoal.space import Interval, Measure, Space
+from shoal.space import Domain, Interval, Measure, Space
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Merging = Literal["nearest", "loss"]
 Outliers = Literal["rescue", "suppress"]
+Reading = Literal["class", "inside"]
+Scaling = Literal["range", "spread"]
 
 # A weight of zero would let an attribute vanish from the distance altogether.
 LEAST_WEIGHT = 0.1
+# Two records in an attribute that hardly varies would lie so far apart that squared distances were no longer exact (see xmeans).
+LEAST_SPREAD = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Layers 1 and 2: the weights, and where each record ended up (`part` 1 = D1, 21 = D21, 22 = D22)."""
+    """Layers 1 and 2: the weights, and where each record ended up (`part` 1 = D1, 21 = D21, 22 = D22).
+
+    `made_with` are the options of three_layer that give the same without it; the seed goes beside them.
+    """
 
     weights: Floats
     order: tuple[int, ...]
@@ -43,6 +52,7 @@ class Preparation:
     cluster: Labels
     group: Labels
     features: Floats
+    made_with: Mapping[str, Any] = field(default_factory=dict)
 
 
 def three_layer(
@@ -60,17 +70,20 @@ def three_layer(
     k_pre: int | None = None,
     m1: int | None = None,
     criterion: Criterion = "bic",
+    scaling: Scaling = "range",
     merging: Merging = "nearest",
     outliers: Outliers = "rescue",
-    split: bool = False,
+    reading: Reading = "class",
     preparation: Preparation | None = None,
 ) -> Partition:
     """Clusters that fail are merged with the nearest one (`merging="loss"`: with the one that costs least).
 
     Records that fit into no large cluster are outliers: `"suppress"` removes them as the paper does when they are no good
     class of their own, `"rescue"` lets them join the cheapest class that stays good. Where more would be suppressed than
-    are `allowed`, those that cost least to place are rescued. `split` cuts the merged classes on as
-    Mondrian would, while all parts stay good: the clusters are few, and what they hold is often more than enough.
+    are `allowed`, those that cost least to place are rescued.
+
+    How the policy is applied to clusters can be read in two ways: each is one class (`reading="class"`), or top-down local
+    recoding, which the paper compares with, is run `"inside"` each, and only clusters that are no good class are merged.
     """
     require_one_class(rules, "three_layer")
     if k_pre is not None and k_pre < 1:
@@ -86,6 +99,7 @@ def three_layer(
             kmax=kmax,
             m1=m1,
             criterion=criterion,
+            scaling=scaling,
             progress=part,
         )
     with progress.stage("merging clusters", 0.2) as part:
@@ -98,11 +112,11 @@ def three_layer(
     if len(left) and rules.ok(left):
         labels[left] = labels.max() + 1
     if outliers == "rescue":
-        return _finished(data, rules, labels, objective, split, progress)
+        return _finished(data, rules, labels, objective, reading, progress)
     waiting = np.flatnonzero(labels < 0)
     if allowed is not None and len(waiting) > allowed:
         waiting = _dearest(data, labels, data.space(objective))[:allowed]
-    return _released(data, rules, labels, waiting, objective, split, progress)
+    return _released(data, rules, labels, waiting, objective, reading, progress)
 
 
 def prepare(
@@ -116,11 +130,13 @@ def prepare(
     kmax: int = 60,
     m1: int | None = None,
     criterion: Criterion = "bic",
+    scaling: Scaling = "range",
     progress: Progress | None = None,
 ) -> Preparation:
     """Layers 1 and 2 with the size threshold k; for a sweep over several k take the largest."""
     told = Progress.of(progress)
     weights = normalized(weigh(data, label, weighting))
+    lengths = scales(data, weights, scaling)
     distinct = np.array([len(np.unique(data.codes[:, a])) for a in range(len(data.domains))], dtype=np.float64)
     scores = weights + 1 - (normalized(distinct) if distinct.max() > distinct.min() else np.zeros(len(distinct)))
     order = np.argsort(-exact.ticks(scores), kind="stable").tolist()
@@ -130,7 +146,7 @@ def prepare(
         rows, inverse, counts = np.unique(
             data.codes[records][:, attributes], axis=0, return_inverse=True, return_counts=True
         )
-        points = features(data, rows, attributes, weights, told)
+        points = features(data, rows, attributes, lengths, told)
         found = xmeans(
             points, counts.astype(np.float64), least=least, most=most, seed=seed, criterion=criterion, progress=told
         )
@@ -163,40 +179,78 @@ def prepare(
         part[records[moved]] = 21
         sub[records[moved]] = made + found[moved]
         made += int(found.max()) + 1
-    points = features(data, data.codes, list(range(len(order))), weights, told)
-    return Preparation(weights, tuple(order), part, sub, group, points)
+    made_with = {
+        "k_pre": k,
+        "weighting": weighting,
+        "label": label,
+        "kmin": kmin,
+        "kmax": kmax,
+        "m1": m1,
+        "criterion": criterion,
+        "scaling": scaling,
+    }
+    return Preparation(weights, tuple(order), part, sub, group, everything(data, lengths, told), made_with)
+
+
+def scales(data: Microdata, weights: Floats, scaling: Scaling) -> Floats:
+    """How much longer a distance in each attribute counts: the root of its weight; by spread, over its usual distance."""
+    found = np.sqrt(np.maximum(weights, LEAST_WEIGHT))
+    if scaling == "spread":
+        found /= [max(LEAST_SPREAD, _apart(domain, data.codes[:, a])) for a, domain in enumerate(data.domains)]
+    return found
+
+
+def _apart(domain: Domain, codes: NDArray[np.int32]) -> float:
+    """The root mean square of the distance between two records in one attribute, as `features` has it for a weight of 1."""
+    counts = np.bincount(codes, minlength=domain.size)
+    n = int(counts.sum())
+    if not (isinstance(domain, Interval) and len(domain.values)):
+        return math.sqrt((n * n - sum(count * count for count in counts.tolist())) / (n * n))
+    places = _places(domain)[: len(counts)]
+    away = places - exact.weighed(counts, places) / n
+    missing = int(counts[domain.missing_code :].sum()) / n
+    return math.sqrt(2 * (exact.weighed(counts, away**2) / n + missing * (1 - missing)))
+
+
+def everything(data: Microdata, lengths: Floats, progress: Progress) -> Floats:
+    """The features of all records and attributes, in which centres of clusters are compared."""
+    return features(data, data.codes, list(range(len(data.domains))), lengths, progress)
 
 
 def features(
-    data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats, progress: Progress
+    data: Microdata, codes: NDArray[np.int32], attributes: list[int], lengths: Floats, progress: Progress
 ) -> Floats:
-    """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the root of the weight.
+    """Numbers on [0, 1], categories one-hot so that two different values are at distance 1, times the attribute's `scales`.
 
     All on the grid of x-means, so that their sums are exact.
     """
     parts = []
     for some in pieces(len(codes), sum(data.domains[a].size for a in attributes)):
         progress.check()
-        parts.append(_features(data, codes[some], attributes, weights))
+        parts.append(_features(data, codes[some], attributes, lengths))
     return np.concatenate(parts)
 
 
-def _features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], weights: Floats) -> Floats:
+def _features(data: Microdata, codes: NDArray[np.int32], attributes: list[int], lengths: Floats) -> Floats:
     blocks = []
     for position, a in enumerate(attributes):
-        domain, column = data.domains[a], codes[:, position]
-        scale = np.sqrt(max(float(weights[a]), LEAST_WEIGHT))
+        domain, column, scale = data.domains[a], codes[:, position], lengths[a]
         if isinstance(domain, Interval) and len(domain.values):
-            spread = domain.values[-1] - domain.values[0]
-            scaled = (domain.values - domain.values[0]) / spread if spread > 0 else np.zeros(len(domain.values))
             known = column < domain.missing_code
-            numbers = np.append(scaled, exact.mean(scaled))[np.minimum(column, len(scaled))]
+            numbers = _places(domain)[np.minimum(column, len(domain.values))]
             blocks.append(
                 scale * np.stack([numbers, ~known], axis=1) if domain.has_missing else scale * numbers[:, None]
             )
         else:
             blocks.append(scale / np.sqrt(2) * np.eye(domain.size)[column])
     return on_grid(np.concatenate(blocks, axis=1))
+
+
+def _places(domain: Interval) -> Floats:
+    """Where the values of a number lie on [0, 1], and last where a missing one does: at their mean."""
+    spread = domain.values[-1] - domain.values[0]
+    scaled = (domain.values - domain.values[0]) / spread if spread > 0 else np.zeros(len(domain.values))
+    return np.append(scaled, exact.mean(scaled))
 
 
 class Bags:
@@ -314,7 +368,7 @@ def _released(
     labels: Labels,
     suppressed: Labels,
     objective: Measure,
-    split: bool,
+    reading: Reading,
     progress: Progress,
 ) -> Partition:
     """Suppress the outliers; the table's distributions moved with them, so test again and merge on."""
@@ -323,23 +377,23 @@ def _released(
     again = rest.rules(rules.policy)
     require_one_class(again, "three_layer")
     full = np.full(data.n, -1, dtype=np.int64)
-    full[kept] = _finished(rest, again, labels[kept], objective, split, progress).labels
+    full[kept] = _finished(rest, again, labels[kept], objective, reading, progress).labels
     return Partition.compact(full, notes={"outliers": int(data.n - len(kept))})
 
 
 def _finished(
-    data: Microdata, rules: Rules, labels: Labels, objective: Measure, split: bool, progress: Progress
+    data: Microdata, rules: Rules, labels: Labels, objective: Measure, reading: Reading, progress: Progress
 ) -> Partition:
-    """Good classes, cut on if asked."""
-    if not split:
+    """Good clusters as classes, or recoded from above, each by itself."""
+    if reading == "class":
         return finish(data, rules, labels, objective, progress)
     with progress.stage(weight=0.1) as part:
         found = finish(data, rules, labels, objective, part)
     smaller = np.empty(data.n, dtype=np.int64)
     classes = 0
     for members in found.members():
-        with progress.stage("cutting classes", 0.1 * len(members) / data.n) as told:
-            cut = run("mondrian", data.take(members), rules.restrict(members), objective=objective, progress=told)
-        smaller[members] = cut.labels + classes
-        classes += cut.classes
+        with progress.stage("recoding inside clusters", 0.1 * len(members) / data.n) as told:
+            inner = run("top_down", data.take(members), rules.restrict(members), objective=objective, progress=told)
+        smaller[members] = inner.labels + classes
+        classes += inner.classes
     return Partition.compact(smaller)

@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from shoal.cli.ahead import loops_ahead
+from shoal.cli.large import ENGINE, MASTER, MEMORY, Asked, anonymize_large, chosen, say_formulas
 from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, leave, reader
+from shoal.cli.short import QUASI, SAVE, SENSITIVE, K, P, Said, command, configured, keep, look_at_the_rest
+from shoal.configured import load, release_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from shoal.configuration import Configuration
     from shoal.declaration import Examination
-    from shoal.microdata import Microdata
-    from shoal.progress import Progress
+    from shoal.engines.walk import LargeRelease
+    from shoal.measures.bounds import Effort
     from shoal.release import Release
-    from shoal.schema import Configuration
 
 
 def anonymize(
-    config: Path = typer.Option("shoal.toml", "--config", "-c", help="The configuration; make one with shoal init."),
-    output: Path = typer.Option(
-        ..., "--output", "-o", help="The masked file: csv, tsv, parquet, arrow, jsonl or xlsx."
+    config: Path | None = typer.Option(
+        None, "--config", "-c", help="The configuration, shoal.toml by default; make one with shoal init."
     ),
+    output: str = typer.Option(
+        ...,
+        "--output",
+        "-o",
+        help="The masked file: csv, tsv, parquet, arrow, jsonl or xlsx; or, with --table, a database: sqlite:///release.db",
+    ),
+    table: str | None = typer.Option(None, "--table", help="The table to write, where the output is a database."),
     source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing output."),
     algorithm: str | None = typer.Option(None, "--algorithm", "-a", help="Instead of the configured algorithm."),
+    quasi: list[str] = QUASI,
+    sensitive: list[str] = SENSITIVE,
     person: str | None = PERSON,
+    k: int | None = K,
+    p: int | None = P,
+    save: Path | None = SAVE,
     seed: int | None = SEED,
+    prepare: Path | None = typer.Option(
+        None,
+        "--prepare",
+        help="three_layer: keep its clusters in this file, or take them from it: one clustering for many k.",
+    ),
+    engine: str | None = ENGINE,
+    memory: str | None = MEMORY,
+    master: str | None = MASTER,
     safe_csv: bool = typer.Option(
         False, "--safe-csv", help="Put an apostrophe before cells that spreadsheets would run as formulas (text files)."
+    ),
+    bound: str = typer.Option(
+        "fast",
+        "--bound",
+        help="How near the release is to the proven least loss: fast (about two seconds), thorough (a minute), a number of "
+        "seconds, or none.",
     ),
     page: Path | None = REPORT,
     for_: str | None = FOR,
@@ -42,53 +68,112 @@ def anonymize(
 ) -> None:
     """Mask a table so that it satisfies its policy, write it, and verify the file before it gets its name.
 
+    Without a configuration, columns that are not named are left out; --save keeps what was said in a file.
+
     Example: shoal anonymize -c shoal.toml -o masked.csv --report report.html
+
+    Example: shoal anonymize visits.csv -o masked.csv --quasi age,zip --sensitive diagnosis --person pid -k 5 -p 3
     """
-    from shoal.io.files import check_writable_format
-    from shoal.manifest import manifest_path, secret_path
+    from shoal.cli.target import target_of
+    from shoal.configuration import read_config
+    from shoal.errors import ConfigError
     from shoal.policy import Policy
-    from shoal.readable import require_fitting
     from shoal.release import formulas
-    from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
-    configuration = read_config(config).with_person(person)
-    check_writable_format(output)
+    effort = bound_effort(bound)
+    said = Said(quasi, sensitive, k, p, save)
+    if said.given(config):
+        method = {"algorithm": algorithm, "seed": seed}
+        said, configuration = configured(said, source, output, person, method, force, speaker)
+    else:
+        configuration = read_config(config or Path("shoal.toml")).with_person(person)
+    if (engine or configuration.config.method.engine) == "spark":
+        from shoal.cli.spark import anonymize_on_spark
+
+        Asked(table, prepare, page, safe_csv, tuple(said.quasi)).require_possible("spark")
+        anonymize_on_spark(
+            configuration, source, output, master, speaker, {"algorithm": algorithm, "seed": seed}, force
+        )
+        return
+    if master is not None:
+        raise ConfigError("--master says where Spark runs: it belongs to --engine spark.")
+    target = target_of(output, table)
     whom = reader(page, for_, "owner")
-    refuse_existing(output, force)
-    refuse_inputs(output, configuration, source)
+    target.require_free(force)
+    target.refuse_inputs(configuration, source)
     policy = Policy.from_config(configuration.config.policy)
+    choice = chosen(configuration, source, engine, memory)
+    if choice.engine != "memory":
+        Asked(table, prepare, page, False, tuple(said.quasi)).require_possible(choice.engine)
+        changed = {"algorithm": algorithm, "seed": seed}
+        anonymize_large(configuration, source, Path(output), choice, speaker, changed, force, safe_csv)
+        return
     with speaker.progress("masking") as progress:
-        with progress.stage("reading", 0.1):
+        with progress.stage("reading", 0.1), loops_ahead():
+            if source is not None and said.quasi:
+                look_at_the_rest(said, configuration, source, speaker)
             data = load(configuration, source)
-            require_fitting(data, policy, output)
+            target.require_fitting(data, policy)
         speaker.say_if_cold()
-        with progress.stage(weight=0.85) as part:
-            release = release_of(configuration, data, part, algorithm, seed)
+        more = {}
+        if prepare is not None:
+            from shoal.cli.preparing import prepared
+
+            with progress.stage("clustering", 0.3) as part:
+                more = prepared(prepare, configuration, data, part, algorithm, seed)
+        with progress.stage(weight=0.85 if prepare is None else 0.55) as part:
+            release = release_of(configuration, data, part, algorithm, seed, more)
+        near = None
+        if effort is not None and (as_json or not quiet):
+            with progress.stage("looking for the least loss", 0.5) as part:
+                near = release.nearness(effort, progress=part)
         with progress.stage("writing") as part:
-            release.write(output, force=force, safe_csv=safe_csv, progress=part)
+            target.write(release, force=force, safe_csv=safe_csv, progress=part)
     report(release, speaker)
+    if near is not None:
+        speaker.say(str(near))
     for note in release.evidence.notes:
         speaker.say(note)
-    for name, count in ({} if safe_csv else formulas(release.masked)).items():
-        speaker.say(
-            f"Column '{name}': spreadsheets would run {count} of its cells as formulas; --safe-csv puts an apostrophe "
-            "before them."
-        )
+    if not quiet:
+        from shoal.advice import advice
+
+        for sentence in advice(release.data, release.partition, release.data.rules(policy).k):
+            speaker.say(f"· {sentence}")
+    say_formulas({} if safe_csv or table or quiet else formulas(release.masked), speaker)
     if page is not None:
-        from shoal.release import file_digest
         from shoal.report import findings_of
 
-        again = f"shoal anonymize -c {config} -o {output}{f' -a {algorithm}' if algorithm else ''}"
+        how = command(said, source, person) if said.quasi else f"-c {config or 'shoal.toml'}"
+        again = f"shoal anonymize {how} -o {target}{f' -a {algorithm}' if algorithm else ''}"
         again += f" --seed {seed}" if seed is not None else ""
-        found = findings_of(release, whom, name=output.name, command=again, digest=file_digest(output))
-        leave(page, found, speaker, f"'{output}' is written. ")
-    speaker.say(f"Written: {output} and {manifest_path(output)}")
-    speaker.say(f"Keep to yourself: {secret_path(output)}, with which the release can be made again and compared.")
-    speaker.result({"output": str(output), "manifest": str(manifest_path(output)), **told(release)})
+        found = findings_of(release, whom, name=target.name, command=again, digest=target.digest(release))
+        leave(page, found, speaker, f"'{target.name}' is written. ")
+    speaker.say(f"Written: {target.name if table else output} and {target.manifest}")
+    keep(said, configuration, speaker, force)
+    speaker.say(f"Keep to yourself: {target.secret}, with which the release can be made again and compared.")
+    least = {"bound": near.to_dict()} if near is not None else {}
+    speaker.result({"output": str(target), "manifest": str(target.manifest), **told(release), **least})
 
 
-def told(release: Release) -> dict[str, Any]:
+def bound_effort(bound: str) -> Effort | None:
+    """What --bound says; None for none."""
+    from shoal.errors import ConfigError, shown
+
+    if bound == "none":
+        return None
+    if bound in ("fast", "thorough"):
+        return cast("Effort", bound)
+    try:
+        seconds = float(bound)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise ConfigError(f"--bound {shown(bound)} is not allowed; write fast, thorough, none or a number of seconds.")
+    return seconds
+
+
+def told(release: Release | LargeRelease) -> dict[str, Any]:
     """What a program that runs the command is told: both halves, since it holds the original anyway."""
     return {**release.manifest, **release.secret}
 
@@ -115,69 +200,14 @@ def refuse_inputs(output: Path, configuration: Configuration, source: Path | Non
     config = configuration.config
     named = [source, configuration.path, *(configuration.folder / name for name in [config.source.path] if name)]
     named += [configuration.folder / a.taxonomy for a in config.attributes.values() if isinstance(a.taxonomy, str)]
+    named += [configuration.folder / key for a in config.attributes.values() for key in a.key_files]
     for place in (output, manifest_path(output), secret_path(output)):
         for one in named:
             if one is not None and one.exists() and place.exists() and place.samefile(one):
                 raise InputError(f"'{place}' is what the release is made from; choose another name for the output.")
 
 
-def load(configuration: Configuration, path: Path | None = None) -> Microdata:
-    """The configured table, encoded."""
-    from shoal.microdata import Microdata
-
-    table, file = read_source(configuration, path)
-    data = Microdata.of_table(table, configuration, missing=configuration.config.method.missing)
-    return replace(data, source=file)
-
-
-def read_source(configuration: Configuration, path: Path | None = None) -> tuple[pl.DataFrame, Path | None]:
-    """The configured table as it is, or that of another file; and the file, if it came from one."""
-    from shoal.errors import ConfigError
-    from shoal.io.files import read_table
-    from shoal.io.sql import read_sql
-
-    source = configuration.config.source
-    if path is None and source.url is not None:
-        return read_sql(source.url, table=source.table, query=source.query, missing=source.missing), None
-    if path is None and source.path is None:
-        raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
-    chosen = path if path is not None else configuration.folder / str(source.path)
-    return read_table(chosen, **source.reading), chosen
-
-
-def release_of(
-    configuration: Configuration,
-    data: Microdata,
-    progress: Progress,
-    algorithm: str | None = None,
-    seed: int | None = None,
-) -> Release:
-    """Walk the road with the configured settings."""
-    from shoal.algorithms.options import require_options
-    from shoal.policy import Policy
-    from shoal.road import anonymize as walk
-
-    method, publication = configuration.config.method, configuration.config.release
-    # Options that no algorithm has could be taken for parameters of the road.
-    require_options(algorithm or method.algorithm, method.options)
-    return walk(
-        data,
-        Policy.from_config(configuration.config.policy),
-        algorithm=algorithm or method.algorithm,
-        objective=method.objective,
-        refine=method.refine,
-        suppress=method.suppress,
-        seed=method.seed if seed is None else seed,
-        recode=publication.recode,
-        intervals=publication.intervals,
-        order=publication.order,
-        suppressed=publication.suppressed,
-        progress=progress,
-        **method.options,
-    )
-
-
-def report(release: Release, speaker: Speaker) -> None:
+def report(release: Release | LargeRelease, speaker: Speaker) -> None:
     """Measures and evidence, for people."""
     from shoal.declaration import Examination
 
@@ -185,7 +215,7 @@ def report(release: Release, speaker: Speaker) -> None:
     shown = ["classes", "smallest_class", "ncp", "granularity", "il", "dm", "avg", "distortion", "suppressed"]
     speaker.table("What it cost", ["measure", "value"], [[name, measures[name]] for name in shown])
     evidence(release.evidence.to_dict(), speaker)
-    published(Examination.from_dict(release.manifest["published_as_it_is"]), speaker)
+    published(Examination.from_dict(release.secret["published_as_it_is"]), speaker)
 
 
 def evidence(found: dict[str, Any], speaker: Speaker) -> None:

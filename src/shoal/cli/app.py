@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import typer
 
-from shoal.cli import anonymize, attack, compare, demo, doctor, explore, init, measure, reproduce, schema, store, verify
+from shoal.cli import (
+    anonymize,
+    attack,
+    compare,
+    demo,
+    doctor,
+    explore,
+    init,
+    measure,
+    reproduce,
+    schema,
+    store,
+    studio,
+    taxonomy,
+    verify,
+)
 from shoal.version import VERSION
 
 app = typer.Typer(
@@ -39,5 +54,7 @@ app.command("compare")(compare.compare)
 app.command("explore")(explore.explore)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.store, name="store")
+app.add_typer(taxonomy.taxonomy, name="taxonomy")
+app.command("studio")(studio.studio)
 app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)

@@ -13,8 +13,8 @@ from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
 from shoal.errors import ConfigError, VerificationError, did_you_mean
 
 if TYPE_CHECKING:
+    from shoal.configuration import Configuration
     from shoal.front import Attacks
-    from shoal.schema import Configuration
 
 INTRUDERS = ("prosecutor", "journalist", "marketer")
 ATTACKS = (
@@ -57,8 +57,8 @@ def attack(
 
     Example: shoal attack masked.csv -c shoal.toml --external voters.csv --threshold 0.05
     """
+    from shoal.configuration import read_config
     from shoal.front import attack as ask
-    from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
     limits = read_thresholds(threshold)
@@ -159,7 +159,7 @@ def report(found: Attacks, speaker: Speaker) -> None:
     speaker.table("What the attacks expose", ["attack", "attribute", "exposed", "share", "classes", "worst"], shown)
     for exposure in found.exposures:
         # Published intervals such as [low, high] are no markup.
-        speaker.say(exposure.sentence)
+        speaker.say(f"{exposure.sentence} {exposure.way_out}".rstrip())
     if uniqueness is not None:
         speaker.say(
             f"{uniqueness.sample:,} records are alone in their class; in a population of {uniqueness.population:,} about "

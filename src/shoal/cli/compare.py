@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.anonymize import load
 from shoal.cli.output import JSON, QUIET, SEED, Speaker, show
+from shoal.configured import load
 
 if TYPE_CHECKING:
     from shoal.comparison import Comparison, Outcome
-    from shoal.schema import Configuration
+    from shoal.configuration import Configuration
 
 # What fits into eighty columns; --json has everything.
 SHOWN = ("classes", "smallest_class", "suppressed")
@@ -40,7 +40,7 @@ def compare(
     """
     from shoal.cli.charts import refuse_chart
     from shoal.comparison import compare as ask
-    from shoal.schema import read_config
+    from shoal.configuration import read_config
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config)

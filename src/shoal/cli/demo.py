@@ -7,8 +7,9 @@ from pathlib import Path
 
 import typer
 
-from shoal.cli.anonymize import load, release_of, report, told
+from shoal.cli.anonymize import report, told
 from shoal.cli.output import JSON, QUIET, Speaker
+from shoal.configured import load, release_of
 
 READMITTED = 0.3
 """The share of admissions that are somebody's second or later one."""
@@ -25,6 +26,7 @@ def demo(
 
     Example: shoal demo --records 20000
     """
+    from shoal.configuration import read_config
     from shoal.datasets import TAXONOMIES, hospital, hospital_config, taxonomy_path
     from shoal.errors import Cancelled
     from shoal.io.atomic import atomic_write_text
@@ -32,7 +34,6 @@ def demo(
     from shoal.manifest import manifest_path
     from shoal.policy import Policy
     from shoal.report import report_release
-    from shoal.schema import read_config
     from shoal.verifier import verify_file
 
     speaker = Speaker(as_json, quiet)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from shoal.cli.anonymize import load
 from shoal.cli.compare import settings_of
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
+from shoal.configured import load
 from shoal.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def explore(
     Example: shoal explore -c shoal.toml --vary k=2,5,10,20 --columns zip --chart frontier.svg
     """
     from shoal.cli.charts import draw_frontier, refuse_chart
+    from shoal.configuration import read_config
     from shoal.frontier import explore as ask
-    from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config)

@@ -11,9 +11,9 @@ from shoal.cli.output import JSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
 
 if TYPE_CHECKING:
+    from shoal.configuration import Configuration
     from shoal.measures.masked import MaskedMeasures
     from shoal.microdata import Microdata
-    from shoal.schema import Configuration
 
 
 def measure(
@@ -33,9 +33,9 @@ def measure(
 
     Example: shoal measure patients.csv masked.csv -c shoal.toml
     """
-    from shoal.cli.anonymize import load
+    from shoal.configuration import read_config
+    from shoal.configured import load
     from shoal.front import measure as ask
-    from shoal.schema import read_config
 
     speaker = Speaker(as_json, quiet)
     whom = reader(page, for_, "owner")

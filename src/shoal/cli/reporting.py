@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from shoal.cli.output import Speaker
+    from shoal.configuration import Configuration
     from shoal.report import Findings
-    from shoal.schema import Configuration, Schema
+    from shoal.schema import Schema
     from shoal.verifier import Evidence
 
 REPORT = typer.Option(None, "--report", help="Also write a report for people, one page of HTML: report.html.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.anonymize import read_source
 from shoal.cli.output import JSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, reader
+from shoal.cli.store_words import TOLD, draw, foresee, tell
+from shoal.configured import read_source
 
 if TYPE_CHECKING:
-    from shoal.evolve.store.commit import Applied
     from shoal.evolve.store.store import Store
 
 store = typer.Typer(
@@ -32,8 +32,9 @@ BATCH = typer.Option(
     None, "--batch", "-b", help="A name for this batch; a batch that was applied is not applied again."
 )
 FILE = typer.Argument(..., help="csv, tsv, parquet, arrow, jsonl or xlsx, with the key column.")
-RELEASES = ("release", "day", "records", "classes", "ncp", "waiting", "counterfeits")
-BATCHES = ("version", "day", "kind", "batch", "inserted", "updated", "deleted", "moved")
+NEVER = typer.Option(False, "--never-handed-out", help="Your word that nobody has the release, not even one reader.")
+RELEASES: tuple[str, ...] = ("release", "day", "records", "classes", "ncp", "waiting", "counterfeits", "bytes")
+BATCHES: tuple[str, ...] = ("version", "day", "kind", "batch", "inserted", "updated", "deleted", "moved")
 FORCE = typer.Option(False, "--force", help="Overwrite an existing output.")
 
 
@@ -47,6 +48,9 @@ def create(
     source: Path | None = typer.Argument(None, help="The table, when not the one named in the configuration."),
     guard: str = typer.Option("batching", "--guard", "-g", help="Between releases: batching, m-invariance or none."),
     m: int | None = typer.Option(None, "--m", help="For m-invariance: how many values stay possible for everybody."),
+    retention: int | None = typer.Option(
+        None, "--retention", help="How many releases are kept in full; all by default. See shoal store retain."
+    ),
     seed: int | None = SEED,
     as_json: bool = JSON,
     quiet: bool = QUIET,
@@ -55,44 +59,16 @@ def create(
 
     Example: shoal store create --store sqlite:///registry.db -c shoal.toml --key patient_id
     """
-    from shoal.errors import UnsupportedError
-    from shoal.evolve.store.store import Store
-    from shoal.policy import Policy
-    from shoal.schema import read_config
+    from shoal.configuration import read_config
+    from shoal.evolve.store.configured import create_configured
 
     speaker = Speaker(as_json, quiet)
     configuration = read_config(config)
-    settings = configuration.config
-    if settings.release.recode != "generalize" or settings.method.suppress:
-        raise UnsupportedError(
-            'A store publishes generalized values of all records; set [release] recode = "generalize" and no suppress.'
-        )
     frame, _ = read_source(configuration, source)
     speaker.say_if_cold()
-    method, publication = settings.method, settings.release
-    # The words of the file and of the command line; the store's settings refuse those that a store does not know.
-    words: dict[str, Any] = {
-        "guard": guard,
-        "missing": method.missing,
-        "order": publication.order,
-        "intervals": publication.intervals,
-    }
     with speaker.progress("anonymizing") as progress:
-        made = Store.create(
-            url,
-            frame,
-            Policy.from_config(settings.policy),
-            key=key,
-            schema=configuration,
-            algorithm=method.algorithm,
-            objective=method.objective,
-            refine=method.refine,
-            seed=method.seed if seed is None else seed,
-            options=method.options,
-            m=m,
-            missing_texts=settings.source.missing,
-            progress=progress,
-            **words,
+        made = create_configured(
+            url, configuration, frame, key=key, guard=guard, m=m, retention=retention, seed=seed, progress=progress
         )
     found = made.check().require()
     speaker.say(f"{found.records:,} records in {found.classes:,} classes under {made.settings.policy}; guard: {guard}.")
@@ -116,7 +92,7 @@ def insert(
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
         done = _open(url).apply(insert=file, batch=batch, dry_run=dry_run, progress=progress)
-    _tell(done, speaker, dry_run=dry_run)
+    tell(done, speaker)
 
 
 @store.command("update")
@@ -135,7 +111,7 @@ def update(
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
         done = _open(url).apply(update=file, batch=batch, dry_run=dry_run, progress=progress)
-    _tell(done, speaker, dry_run=dry_run)
+    tell(done, speaker)
 
 
 @store.command("delete")
@@ -154,13 +130,16 @@ def delete(
     speaker = Speaker(as_json, quiet)
     with speaker.progress("applying") as progress:
         done = _open(url).apply(delete=file, batch=batch, dry_run=dry_run, progress=progress)
-    _tell(done, speaker, dry_run=dry_run)
+    tell(done, speaker)
 
 
 @store.command("forget")
 def forget(
-    keys: list[str] = typer.Argument(..., help="The keys of the people, or one file with the key column."),
+    keys: list[str] = typer.Argument(
+        ..., help="The keys of the people (of the person column, if there is one), or one file with them."
+    ),
     url: str = URL,
+    dry_run: bool = DRY,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -173,13 +152,15 @@ def forget(
     """
     speaker = Speaker(as_json, quiet)
     one = Path(keys[0])
+    whom = one if len(keys) == 1 and one.suffix and one.exists() else keys
     with speaker.progress("forgetting") as progress:
-        done = _open(url).forget(one if len(keys) == 1 and one.suffix and one.exists() else keys, progress=progress)
+        done = _open(url).forget(whom, progress=progress, dry_run=dry_run)
     speaker.say(f"Version {done.version}: {done.forgotten:,} forgotten, of whom {done.deleted:,} were in the table.")
     if done.still_shown:
         speaker.say(
             f"{done.still_shown:,} rows of theirs are published; they stay, as anybody's, until their classes leave."
         )
+    foresee(done.prospect, speaker)
     speaker.result(done.to_dict())
 
 
@@ -241,8 +222,8 @@ def release(
         speaker.say(f"{made.counterfeits:,} rows are counterfeits, which nobody is behind; the manifest says where.")
     speaker.say("The audit against all earlier releases found " + ("EXPOSURE." if made.audit.exposed else "nothing."))
     if dry_run:
-        for sentence in made.audit.findings[:10]:
-            speaker.say(sentence)
+        for finding in made.audit.found[:TOLD]:
+            speaker.say(finding.withheld)
         speaker.say("Nothing was published: this was a dry run.")
     elif output is not None:
         speaker.say(f"Written: {output} and {manifest_path(output)}")
@@ -278,12 +259,38 @@ def history(
     shown = BATCHES if batches else RELEASES
     if any(line.get("exposed") for line in lines):
         shown = (*shown, "exposed")
+    if any(line.get("withdrawn") for line in lines):
+        shown = (*shown, "withdrawn")
     days = [{**line, "day": line["at"][:10]} for line in lines]
     speaker.table(title, shown, [[line.get(name) for name in shown] for line in days])
+    found = opened.status()
+    speaker.say(f"{found['bytes']:,} bytes in all; {found['releases_in_full']:,} releases are kept in full.")
     if chart is not None:
-        _draw(opened.history(), chart, force)
+        draw([line for line in opened.history() if line["withdrawn"] is None], chart, force)
         speaker.say(f"Written: {chart}")
-    speaker.result({title.lower(): lines})
+    speaker.result({title.lower(): lines, "bytes": found["bytes"]})
+
+
+@store.command("retain")
+def retain(
+    releases: int = typer.Argument(..., help="How many of the newest releases to keep in full; 0 for all of them."),
+    url: str = URL,
+    as_json: bool = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Keep so many releases in full, now and from now on; of older ones the masked table is dropped.
+
+    These cannot be written again with release --again. What the guards and the audit ask of every release stays, so that both
+    answer as before; it grows with what changes from one release to the next.
+
+    Example: shoal store retain 12 --store sqlite:///registry.db
+    """
+    speaker = Speaker(as_json, quiet)
+    opened = _open(url)
+    count = opened.retain(releases or None)
+    size = opened.status()["bytes"]
+    speaker.say(f"{count:,} releases were compacted; the store has {size:,} bytes.")
+    speaker.result({"compacted": count, "retention": opened.settings.retention, "bytes": size})
 
 
 @store.command("status")
@@ -332,16 +339,33 @@ def audit(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     found.require()
 
 
+@store.command("withdraw")
+def withdraw(url: str = URL, never_handed_out: bool = NEVER, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+    """Take back the last release, which nobody has: the next one is made as if it had never been.
+
+    If anybody has it, leave it: whoever can lay it beside later releases learns what these were not made to hide from them.
+    Delete its file; the store does not know where it is.
+
+    Example: shoal store withdraw --store sqlite:///registry.db --never-handed-out
+    """
+    speaker = Speaker(as_json, quiet)
+    done = _open(url).withdraw(never_handed_out=never_handed_out)
+    after = "no release is left" if done.last is None else f"the next one follows release {done.last}"
+    speaker.say(f"Release {done.number} is withdrawn, and {after}. Delete its file: nobody may have it.")
+    speaker.result(done.to_dict())
+
+
 @store.command("undo")
-def undo(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
+def undo(url: str = URL, dry_run: bool = DRY, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     """Take back the last batch. Only the last one; releases that were made of it stay published.
 
     Example: shoal store undo --store sqlite:///registry.db
     """
     speaker = Speaker(as_json, quiet)
     with speaker.progress("taking back") as progress:
-        done = _open(url).undo(progress=progress)
+        done = _open(url).undo(progress=progress, dry_run=dry_run)
     speaker.say(f"Taken back{f': {done.batch}' if done.batch else ''}. The store has {done.records:,} records again.")
+    foresee(done.prospect, speaker)
     speaker.result(done.to_dict())
 
 
@@ -349,13 +373,15 @@ def undo(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
 def renew(url: str = URL, as_json: bool = JSON, quiet: bool = QUIET) -> None:
     """Anonymize the whole table anew: worth it when the loss has risen, which insert, update and delete will say.
 
+    Under batching what was published stays together; the next release cuts it finer where it may, or renew says that it cannot.
+
     Example: shoal store renew --store sqlite:///registry.db
     """
     speaker = Speaker(as_json, quiet)
     opened = _open(url)
     with speaker.progress("anonymizing") as progress:
         done = opened.renew(progress=progress)
-    _tell(done, speaker)
+    tell(done, speaker)
 
 
 @store.command("check")
@@ -407,7 +433,7 @@ def watch(
     for taken in look(_open(url), folder, kind=chosen, once=once, interval=interval, done=done):
         if taken.applied is not None:
             speaker.say(f"{taken.path.name}:")
-            _tell(taken.applied, speaker, {"file": str(taken.path)})
+            tell(taken.applied, speaker, {"file": str(taken.path)})
         else:
             refused.append(taken)
             Speaker(True, False).say(f"{taken.path.name} was not applied: {taken.problem}")
@@ -433,6 +459,7 @@ def sync(
         min=0,
         help="Read so many seconds or versions before the mark again; PostgreSQL tables need none.",
     ),
+    dry_run: bool = DRY,
     as_json: bool = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -456,10 +483,11 @@ def sync(
             deleted=deleted,
             overlap=overlap,
             progress=progress,
+            dry_run=dry_run,
         )
     speaker.say(f"{found.read:,} rows read from '{table}', up to {found.mark}.")
     if found.applied is not None:
-        _tell(found.applied, Speaker(False, quiet or as_json))
+        tell(found.applied, Speaker(False, quiet or as_json))
     speaker.result(found.to_dict())
 
 
@@ -467,51 +495,3 @@ def _open(url: str) -> Store:
     from shoal.evolve.store.store import Store
 
     return Store.open(url)
-
-
-def _tell(applied: Applied, speaker: Speaker, more: dict[str, Any] | None = None, *, dry_run: bool = False) -> None:
-    """What a batch did, or would do."""
-    if not applied.applied:
-        speaker.say(
-            f"Nothing to do: this batch was applied as version {applied.version}."
-            if applied.batch
-            else f"Nothing is new; the store stays at version {applied.version}."
-        )
-    else:
-        done = {name: getattr(applied, name) for name in ("inserted", "updated", "deleted", "unchanged", "moved")}
-        told = ", ".join(f"{count:,} {name}" for name, count in done.items() if count) or "nothing changed"
-        speaker.say(
-            f"Version {applied.version}: {told}. {applied.records:,} records in {applied.classes:,} classes, "
-            f"loss {applied.loss:.4f}."
-        )
-        if applied.advice:
-            speaker.say(f"{applied.advice} Anonymize anew with: shoal store renew")
-    if dry_run:
-        speaker.say("Nothing was changed: this was a dry run.")
-    speaker.result({**(more or {}), **applied.to_dict()})
-
-
-def _draw(lines: list[dict[str, Any]], path: Path, force: bool) -> None:
-    """Loss, records and what the guard cost, release by release."""
-    import altair as alt
-    import polars as pl
-
-    from shoal.io.atomic import atomic_path
-
-    table = pl.DataFrame(lines).select("release", "records", "classes", "ncp", "waiting", "counterfeits")
-    parts = []
-    for name, title in (
-        ("ncp", "loss (ncp)"),
-        ("records", "records"),
-        ("waiting", "waiting rows"),
-        ("counterfeits", "counterfeits"),
-    ):
-        base = alt.Chart(table).encode(
-            x=alt.X("release:Q", title="release", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=name != "records")),
-        )
-        parts.append((base.mark_line() + base.mark_circle(size=40)).properties(width=420, height=130))
-    picture = alt.vconcat(*parts, title="Releases over time")
-    kind: Any = path.suffix.removeprefix(".")
-    with atomic_path(path, force=force) as temporary:
-        picture.save(str(temporary), format=kind)

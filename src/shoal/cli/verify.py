@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shoal.cli.anonymize import evidence, load, published
+from shoal.cli.anonymize import evidence, published
 from shoal.cli.output import JSON, PERSON, QUIET, Speaker
 from shoal.cli.reporting import FOR, REPORT, judged, leave, reader
+from shoal.configured import load
 
 if TYPE_CHECKING:
+    from shoal.configuration import Configuration
     from shoal.policy import Policy
-    from shoal.schema import Configuration
     from shoal.verifier import Strength
 
 DEFAULT = Path("shoal.toml")
@@ -48,11 +49,12 @@ def verify(
 
     Example: shoal verify masked.csv -c shoal.toml
     """
+    from shoal.configuration import read_config
     from shoal.declaration import examine as question
     from shoal.errors import VerificationError
     from shoal.io.written import read_written
     from shoal.policy import Policy
-    from shoal.schema import Schema, read_config
+    from shoal.schema import Schema
     from shoal.verifier import assumed_roles, assumed_schema, audit, masked_schema
     from shoal.verifier import verify as examine
 
@@ -77,9 +79,11 @@ def verify(
     policy = Policy.from_config(claimed) if claimed else None
     with speaker.progress("verifying") as progress:
         with progress.stage("testing the policy", 0.4) as part:
-            found = examine(written.table, policy or Policy(()), schema, cells=written.cells, progress=part)
+            found = examine(
+                written.table, policy or Policy(()), schema, cells=written.cells, alike=written.alike, progress=part
+            )
         with progress.stage("trying every model") as part:
-            strengths = audit(written.table, schema, policy, cells=written.cells, progress=part)
+            strengths = audit(written.table, schema, policy, cells=written.cells, alike=written.alike, progress=part)
     told |= found.to_dict()
     if policy is None:
         told["passed"] = None if not found.problems else False
@@ -101,31 +105,40 @@ def verify(
         leave(page, judged(masked, written.table, schema, found, configuration, cells=written.cells), speaker)
     found.require()
     if manifest:
-        from shoal.claims import broken_claims, read_half
+        from shoal.claims import Judged, broken_claims, read_half
         from shoal.manifest import manifest_path
 
-        broken = list(broken_claims(read_half(manifest_path(masked)), masked, found, policy))
+        judged_file = Judged(masked, written, found, policy, declared, schema)
+        broken = list(broken_claims(read_half(manifest_path(masked)), judged_file))
         if broken:
             raise VerificationError(" ".join(broken))
         speaker.say("Every claim of the manifest holds.")
     if secret is not None:
-        _again(masked, secret, configuration, policy, speaker)
+        _again(masked, secret, configuration, policy, speaker, manifest=manifest)
     if configuration is not None:
         asis.require(VerificationError)
 
 
 def _again(
-    masked: Path, secret: Path, configuration: Configuration | None, policy: Policy | None, speaker: Speaker
+    masked: Path,
+    secret: Path,
+    configuration: Configuration | None,
+    policy: Policy | None,
+    speaker: Speaker,
+    *,
+    manifest: bool,
 ) -> None:
     """Make the release again from the configured table."""
     from shoal.claims import read_half, require_same
     from shoal.errors import ConfigError
+    from shoal.manifest import manifest_path
 
     if configuration is None or policy is None:
         raise ConfigError(
             "--secret makes the release again and needs the configuration with its policy: add -c shoal.toml."
         )
-    require_same(masked, read_half(secret), load(configuration), policy)
+    claims = read_half(manifest_path(masked)) if manifest else None
+    require_same(masked, read_half(secret), load(configuration), policy, claims)
     speaker.say("Made again from the original: the same, byte for byte.")
 
 

@@ -18,8 +18,10 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, VerificationError
+from shoal.io.encodings import guessed
 from shoal.io.frames import apply_missing, check_names, select_columns
-from shoal.io.numbers import infer_numbers
+from shoal.io.numbers import AsText, infer_numbers
+from shoal.io.repeated import Alike, alike_lines
 
 # Those that values rarely contain come first and win where several would do: 1,5;2,5 is two numbers.
 DELIMITERS = ("\t", "|", ";", ",")
@@ -56,10 +58,13 @@ def parse_delimited(
     missing: Sequence[str] = ("", "?"),
     header: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
+    skip_rows: int = 0,
+    skip_last: int = 0,
+    as_text: AsText = (),
 ) -> pl.DataFrame:
     """Parse the content of a delimited text file; `label` is how messages call it."""
-    data = _as_clean_utf8(data, label, encoding)
-    delimiter, names, skip = _shape(data, delimiter, header, label)
+    data = without_last(_as_clean_utf8(data, label, encoding), skip_last)
+    delimiter, names, skip = _shape(data, delimiter, header, label, skip_rows)
     frame = _parse_fast(data, delimiter, names, skip)
     if frame is None:
         frame = _parse_carefully(data, delimiter, names, skip, label, named=header is not None)
@@ -70,14 +75,66 @@ def parse_delimited(
         return f"line {_line_of(data, delimiter, skip, row)} of {label}"
 
     frame = select_columns(frame, columns, label)
-    return infer_numbers(apply_missing(frame, missing), place)
+    return infer_numbers(apply_missing(frame, missing), place, as_text)
 
 
-def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> pl.DataFrame:
+class Ends(NamedTuple):
+    """The first and the last records of a text file, and how it is written."""
+
+    before: list[int]
+    """How many lines come before each of the first records."""
+    first: list[list[str]]
+    last: list[list[str]]
+    """The last lines that hold something; none where a value may go over several lines."""
+    delimiter: str
+    encoding: str | None
+    """What was guessed, where the file is no UTF-8."""
+
+
+def ends_of(data: bytes, label: str, delimiter: str | None, encoding: str | None, count: int) -> Ends:
+    """The ends of a file, whatever stands above and below its table.
+
+    The delimiter is the one that parts most of the first records alike: a title has none.
+    """
+    marked = data.startswith(tuple(mark for mark, _ in _BOMS))
+    unsaid = encoding is None and not marked and _first_undecodable(data) is not None
+    assumed = guessed(data) if unsaid else None
+    if delimiter is not None:
+        check_delimiter(delimiter)
+    data = _as_clean_utf8(data, label, encoding)
+    sample = data[: 1 << 20].decode("utf-8", errors="ignore")
+    best: list[_Record] = []
+    best_score, sign = (0.0, 0), delimiter or ","
+    for candidate in (delimiter,) if delimiter else DELIMITERS:
+        records = list(_records_of(sample, candidate, limit=count))
+        widths = [len(record.fields) for record in records if len(record.fields) > 1]
+        if not widths:
+            continue
+        width = max(set(widths), key=lambda one: (widths.count(one), one))
+        score = (widths.count(width) / len(records), width)
+        if score > best_score:
+            best, best_score, sign = records, score, candidate
+    tail = data[-(1 << 16) :].decode("utf-8", errors="ignore").split("\n")[1:]
+    lines = [line for line in tail if line.strip()][-count:]
+    whole = all(line.count('"') % 2 == 0 for line in lines)
+    last = [next(csv.reader([line], delimiter=sign, skipinitialspace=True)) for line in lines] if whole else []
+    return Ends([one.line - 1 for one in best], [one.fields for one in best], last, sign, assumed)
+
+
+def without_last(data: bytes, count: int) -> bytes:
+    """The content without its last lines; those that hold nothing do not count."""
+    for _ in range(count):
+        data = data.rstrip()
+        data = data[: data.rfind(b"\n") + 1]
+    return data
+
+
+def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> tuple[pl.DataFrame, Alike | None]:
     """Every cell as it stands in the file after its quoting: text, with its spaces, and nothing taken for missing.
 
     What programs would split differently is refused: a quote inside a value that has none around it, two encodings in
-    one file, a carriage return on its own.
+    one file, a carriage return on its own. Where many records are alike there is one row for each kind, and which kind each
+    record is; otherwise a row for each record, and None.
     """
     marked = data.startswith(tuple(mark for mark, _ in _BOMS))
     if not marked and _first_undecodable(data) is not None and _TWO_BYTES.search(data):
@@ -89,33 +146,52 @@ def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> p
     frame = None
     # polars takes a byte-order mark for one wherever it begins to read.
     marked = data.startswith(codecs.BOM_UTF8, _offset_of_line(data, skip))
-    if not marked and data.count(b"\r") == data.count(b"\r\n"):
+    if not marked and (b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")):
+        found = alike_lines(data, skip) if len(names) > 1 else None
+        frame = _parse_fast(found[0], delimiter, names, 0, stripped=False) if found is not None else None
+        if found is not None and frame is not None:
+            return frame, found[1]
         frame = _parse_fast(data, delimiter, names, skip, stripped=False)
     if frame is None:
         frame = _parse_exactly(_text_after(data, skip), delimiter, names, skip, label)
     if frame.is_empty():
         raise InputError(f"{label} has a header and no records: nothing is there to be read.")
-    return frame
+    return frame, None
 
 
-def values_of_texts(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> pl.DataFrame:
+def values_of_texts(
+    frame: pl.DataFrame, label: str, missing: Sequence[str], alike: Alike | None = None
+) -> pl.DataFrame:
     """What `parse_delimited` makes of the texts of `cells_as_written`: spaces off, missing null, numbers where all are."""
     # An apostrophe before = + - @ is how spreadsheets are told that a cell is text.
-    texts = pl.col(pl.String).str.replace(r"^'([=+\-@\t\r])", "$1")
-    stripped = frame.with_columns(texts.str.strip_chars(_SPACES))
-    return infer_numbers(apply_missing(stripped, missing), lambda row: f"record {row + 1} of {label}")
+    marked = [
+        name for name, dtype in frame.schema.items() if dtype == pl.String and frame[name].str.starts_with("'").any()
+    ]
+    stripped = frame.with_columns(pl.col(marked).str.replace(r"^'([=+\-@\t\r])", "$1"))
+    stripped = stripped.with_columns(pl.col(pl.String).str.strip_chars(_SPACES))
+
+    def place(row: int) -> str:
+        return f"record {(row if alike is None else int(alike.first[row])) + 1} of {label}"
+
+    return infer_numbers(apply_missing(stripped, missing), place)
 
 
-def _shape(data: bytes, delimiter: str | None, header: Sequence[str] | None, label: str) -> tuple[str, list[str], int]:
-    """The delimiter, the column names, and how many lines they take."""
+def _shape(
+    data: bytes, delimiter: str | None, header: Sequence[str] | None, label: str, skip_rows: int = 0
+) -> tuple[str, list[str], int]:
+    """The delimiter, the column names, and how many lines come before the first record."""
     if not data[:_CHUNK].strip() and not data.strip():
         raise InputError(f"{label} is empty: it holds no header and no records.")
+    if skip_rows:
+        data = data[_offset_of_line(data, skip_rows) :]
+        if not data.strip():
+            raise InputError(f"{label} has nothing below its first {skip_rows} lines: skip_rows is too large.")
     if delimiter is None:
         delimiter = _detect_delimiter(data, header)
     else:
         check_delimiter(delimiter)
     names, skip = _header(data, delimiter, header, label)
-    return delimiter, names, skip
+    return delimiter, names, skip_rows + skip
 
 
 def check_delimiter(delimiter: str) -> None:
@@ -134,7 +210,7 @@ def _as_clean_utf8(data: bytes, label: str, encoding: str | None, *, returns: bo
             data, encoding, removed = data[len(mark) :], marked, len(mark)
             break
     if encoding is not None or _first_undecodable(data) is not None:
-        data = _to_utf8(data, label, encoding or _western(data), removed)
+        data = _to_utf8(data, label, encoding or guessed(data), removed)
     nul = data.find(b"\0")
     if nul >= 0:
         line = data.count(b"\n", 0, nul) + 1
@@ -193,11 +269,6 @@ def _first_undecodable(data: bytes, name: str = "utf-8") -> int | None:
     return None
 
 
-def _western(data: bytes) -> str:
-    # cp1252 leaves five bytes undefined; latin-1 defines all, so that the fallback never fails.
-    return "latin-1" if re.search(rb"[\x81\x8d\x8f\x90\x9d]", data) else "cp1252"
-
-
 def _detect_delimiter(data: bytes, header: Sequence[str] | None) -> str:
     """The candidate that splits the first records most evenly; one column when none splits the first."""
     sample = data[: 1 << 20].decode("utf-8", errors="ignore")
@@ -250,7 +321,7 @@ def _parse_fast(
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     if len(names) == 1 and (_BLANK_FIRST.match(data, start) or _BLANK_LINE.search(data, start)):
         return None  # a blank line is no record, but polars takes it for one when there is one column
-    even, padded = _structure(data, start, delimiter, len(names))
+    even, padded = _structure(data, start, delimiter, len(names), padding=stripped)
     if not even:
         return None
     try:
@@ -265,12 +336,17 @@ def _parse_fast(
         )
     except pl.exceptions.PolarsError:
         return None
-    frame = frame.rechunk()
+    columns = frame.get_columns()
+    del frame
+    # One column after the other: two copies of one column lie in memory at a time, not of all.
+    for place, column in enumerate(columns):
+        columns[place] = column.rechunk()
+    frame = pl.DataFrame(columns)
     return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded and stripped else frame
 
 
-def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[bool, bool]:
-    """Whether every record has `width` values with well-formed quotes, and whether values carry outer spaces."""
+def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: bool) -> tuple[bool, bool]:
+    """Whether every record has `width` values with well-formed quotes, and, where asked, whether values carry outer spaces."""
     content = np.frombuffer(data, dtype=np.uint8)
     separator, newline, quote = ord(delimiter), 10, 34
     quoted_file = data.find(b'"', start) >= 0
@@ -285,11 +361,10 @@ def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[boo
         at = np.flatnonzero(marks)
         kinds = chunk[at]
         position = at + begin
-        before = content[np.maximum(position - 1, 0)]
-        after = content[np.minimum(position + 1, len(content) - 1)]
-        spaces = (before == 32) | (after == 32)
-        if separator != 9:
-            spaces |= (before == 9) | (after == 9)
+        if quoted_file or (padding and not padded):
+            before = content[np.maximum(position - 1, 0)]
+            after = content[np.minimum(position + 1, len(content) - 1)]
+        outer = np.ones(len(at), dtype=np.bool_)
         if quoted_file:
             is_quote = kinds == quote
             depth = np.cumsum(is_quote) + inside
@@ -301,8 +376,12 @@ def _structure(data: bytes, start: int, delimiter: str, width: int) -> tuple[boo
             ends = ~is_quote & (depth % 2 == 0)
             inside = bool(depth[-1] % 2) if len(depth) else inside
             kinds = kinds[ends]
-            spaces &= ends | is_quote
-        padded = padded or bool(spaces.any())
+            outer = ends | is_quote
+        if padding and not padded:
+            spaces = (before == 32) | (after == 32)
+            if separator != 9:
+                spaces |= (before == 9) | (after == 9)
+            padded = bool((spaces & outer).any())
         ends_record = np.concatenate((left, kinds == newline))
         whole = len(ends_record) // width * width
         table = ends_record[:whole].reshape(-1, width)

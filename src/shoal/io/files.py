@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +17,9 @@ import polars as pl
 from shoal.errors import ConfigError, InputError, did_you_mean, require_a, require_names
 from shoal.io.atomic import atomic_path
 from shoal.io.delimited import check_delimiter, parse_delimited
-from shoal.io.frames import apply_missing, check_names, normalise, select_columns
+from shoal.io.frames import Types, alone, apply_missing, check_names, kept_types, normalise, select_columns
+from shoal.io.numbers import AsText
+from shoal.io.stats import READERS, read_stats
 
 FORMATS = {
     ".csv": "text",
@@ -31,10 +34,12 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".xlsx": "xlsx",
+    **dict.fromkeys(READERS, "stats"),
 }
 FORMULA = r"^[=+\-@\t\r].*[^\d.,eE+\-\s]|^[=@]"
 """Cells that spreadsheets run instead of showing them: they begin with = + - @, and are no numbers."""
 _PIECE = 1 << 22  # bytes of a file that are looked at in one go
+_EXCEL_TOP = 100  # rows at the top of a sheet that may be empty before the names of its columns
 # What a sheet can hold, by Excel's specification; more is cut off without a word, and more than 15 digits are rounded.
 _EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_CHARACTERS, _EXCEL_EXACT = 1_048_576, 16_384, 32_767, 10**15
 
@@ -49,17 +54,24 @@ def read_table(
     columns: Sequence[str] | None = None,
     header: Sequence[str] | None = None,
     format: str | None = None,
+    skip_rows: int = 0,
+    skip_last: int = 0,
+    as_text: AsText = (),
 ) -> pl.DataFrame:
     r"""Read a table; its text stays text unless a whole column is numbers.
 
-    - `path`: a .csv, .tsv, .txt, .parquet, .arrow, .jsonl or .xlsx file; text and JSON lines may be packed with gzip
-      (.csv.gz).
+    - `path`: a .csv, .tsv, .txt, .parquet, .arrow, .jsonl or .xlsx file, or one of SPSS (.sav, .zsav, .por), Stata (.dta) or
+      SAS (.sas7bdat, .xpt), with their value labels; text and JSON lines may be packed with gzip (.csv.gz).
     - `delimiter`, `encoding`: of text files; detected by default.
     - `missing`: texts that become null.
     - `sheet`: a name, or a number counted from 1, in an Excel file; the first by default.
     - `columns`: only these columns; all by default.
     - `header`: the names of the columns, for a file that begins with its first record.
     - `format`: an extension that overrides the path's.
+    - `skip_rows`: lines above the names of the columns, in text and Excel files, such as a title; 0 by default.
+    - `skip_last`: lines below the last record, in the same files, such as totals; 0 by default.
+    - `as_text`: columns of text files that stay as they are written, by name, or True for all; by default those that are
+      numbers throughout become numbers.
 
     Returns a polars frame. Raises `InputError` with one sentence for a file that is not what it says.
 
@@ -74,6 +86,8 @@ def read_table(
     require_a("the file", path, (str, Path), "a path")
     for what, text in (("delimiter", delimiter), ("encoding", encoding)):
         require_a(what, text, (str, type(None)), "a text")
+    for what, lines in (("skip_rows", skip_rows), ("skip_last", skip_last)):
+        require_a(what, lines, int, "a whole number from 0 up")
     for what, listed in (("missing", missing), ("columns", columns), ("header", header)):
         if listed is not None:
             require_names(what, listed)
@@ -95,6 +109,9 @@ def read_table(
             missing=missing,
             header=header,
             columns=columns,
+            skip_rows=skip_rows,
+            skip_last=skip_last,
+            as_text=as_text,
         )
     else:
         if kind == "parquet":
@@ -103,15 +120,32 @@ def read_table(
             frame = read_arrow(read_content(path, label, packed), label)
         elif kind == "jsonl":
             frame = _read_jsonl(read_content(path, label, packed), label)
+        elif kind == "stats":
+            frame = read_stats(path, label, extension, encoding)
         else:
-            frame = read_excel(path, label, sheet, header)
-        if header is not None and kind != "xlsx":
-            raise ConfigError(f"{label} brings its own column names: header is only for text and Excel files.")
+            frame = read_excel(path, label, sheet, header, skip_rows, skip_last)
+        if kind != "xlsx" and (header is not None or skip_rows or skip_last):
+            raise ConfigError(
+                f"{label} brings its own column names: header, skip_rows and skip_last are only for text and Excel files."
+            )
         check_names(frame.columns, label)
         frame = apply_missing(select_columns(frame, columns, label), missing)
     if frame.is_empty():
         raise InputError(f"{label} has columns and no records: nothing is there to be read.")
     return normalise(frame, label)
+
+
+def file_types(path: str | Path) -> Types:
+    """The types of a file's columns that are not those of the house, where the file has types: Parquet and Arrow."""
+    kind, _, packed = kind_of(Path(path), None)
+    try:
+        if kind == "parquet":
+            return kept_types(pl.read_parquet_schema(path))
+        if kind == "arrow":
+            return kept_types(read_arrow(read_content(Path(path), f"'{path}'", packed), f"'{path}'").schema)
+    except pl.exceptions.PolarsError:
+        return {}  # what is wrong with it is told where it is read
+    return {}
 
 
 def write_table(frame: pl.DataFrame, path: str | Path, *, force: bool = False, delimiter: str | None = None) -> None:
@@ -136,7 +170,9 @@ def write_table(frame: pl.DataFrame, path: str | Path, *, force: bool = False, d
 
 def check_writable_format(path: str | Path) -> None:
     """An error when no table can be written under this name, before any work is done for it."""
-    kind_of(Path(path), None)
+    kind, extension, _ = kind_of(Path(path), None)
+    if kind == "stats":
+        raise InputError(f"'{path}': {extension} files are read and not written; write .csv or .parquet.")
 
 
 def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, delimiter: str | None = None) -> None:
@@ -164,7 +200,9 @@ def write_table_to(frame: pl.DataFrame, temporary: Path, path: str | Path, *, de
     elif kind == "parquet":
         content = frame.write_parquet
     elif kind == "arrow":
-        content = frame.write_ipc
+        # Views would be written with all that lies where they look, texts of rows that are gone among them.
+        frame = pl.DataFrame([alone(column) for column in frame.iter_columns()])
+        content = partial(frame.write_ipc, compat_level=pl.CompatLevel.oldest())
     elif kind == "jsonl":
         content = frame.write_ndjson
     else:
@@ -285,21 +323,44 @@ def _read_jsonl_carefully(data: bytes, label: str) -> pl.DataFrame:
     return pl.DataFrame(rows, strict=False, infer_schema_length=None)
 
 
-def read_excel(path: Path, label: str, sheet: str | int | None, header: Sequence[str] | None) -> pl.DataFrame:
+def _book(path: Path, label: str) -> Any:
     import fastexcel
 
     try:
-        book = fastexcel.read_excel(str(path))
+        return fastexcel.read_excel(str(path))
     except fastexcel.FastExcelError as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{label} is not a readable Excel file ({reason}): save it again as .xlsx.") from error
+
+
+def excel_sheets(path: Path, label: str, sheet: str | int | None = None) -> dict[str, list[tuple[str | None, ...]]]:
+    """The rows of each sheet, as text; of one sheet where it is named."""
+    book = _book(path, label)
+    names = book.sheet_names if sheet is None else [book.sheet_names[_sheet_position(book.sheet_names, sheet, label)]]
+    return {
+        name: list(book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string").to_polars().iter_rows())
+        for name in names
+    }
+
+
+def read_excel(
+    path: Path,
+    label: str,
+    sheet: str | int | None,
+    header: Sequence[str] | None,
+    skip_rows: int = 0,
+    skip_last: int = 0,
+) -> pl.DataFrame:
+    book = _book(path, label)
     position = _sheet_position(book.sheet_names, sheet, label)
     where = f"sheet '{book.sheet_names[position]}' of {label}"
-    skip = 0
+    skip = skip_rows
     if header is None:
-        top = book.load_sheet(position, header_row=None, n_rows=1, dtypes="string").to_polars()
-        header = ["" if name is None else name.strip() for name in top.row(0)] if top.height else []
-        skip = 1
+        top = book.load_sheet(position, header_row=None, skip_rows=skip, n_rows=_EXCEL_TOP, dtypes="string").to_polars()
+        filled = top.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true() if top.width else []
+        first = int(filled[0]) if len(filled) else 0
+        header = ["" if name is None else name.strip() for name in top.row(first)] if len(filled) else []
+        skip += first + 1
     if not header:
         raise InputError(f"{where} is empty: it holds no header and no records.")
     check_names(header, where)
@@ -309,15 +370,34 @@ def read_excel(path: Path, label: str, sheet: str | int | None, header: Sequence
             f"{where} has {body.width} columns of values where {len(header)} names are given: name every column."
         )
     frame = pl.DataFrame([column.alias(name) for name, column in zip(header, body.iter_columns(), strict=False)])
-    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
-    # Rows that only carry formatting trail behind the last record.
-    frame = frame.head(int(filled[-1]) + 1 if len(filled) else 0)
+    frame = _until_the_last(frame)
+    if skip_last:
+        # Without the totals, a column of numbers is one: their words are gone.
+        body = book.load_sheet(
+            position,
+            header_row=None,
+            skip_rows=skip,
+            n_rows=max(0, frame.height - skip_last),
+            schema_sample_rows=None,
+        ).to_polars()
+        shorter = [column.alias(name) for name, column in zip(header, body.iter_columns(), strict=False)]
+        frame = _until_the_last(pl.DataFrame(shorter))
     return frame.with_columns(_whole(column) for column in frame.iter_columns())
+
+
+def _until_the_last(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without the rows that only carry formatting behind the last record."""
+    if not frame.width:
+        return frame
+    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    return frame.head(int(filled[-1]) + 1 if len(filled) else 0)
 
 
 def _sheet_position(names: list[str], sheet: str | int | None, label: str) -> int:
     if sheet is None:
         return 0
+    if isinstance(sheet, str) and sheet not in names and sheet.isdecimal():
+        sheet = int(sheet)
     if isinstance(sheet, str):
         if sheet not in names:
             raise InputError(f"{label} has no sheet '{sheet}': {did_you_mean(sheet, names)}")

@@ -6,9 +6,10 @@ or Datetime columns, and missing as null.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, did_you_mean, raw
@@ -57,6 +58,63 @@ def from_polars(frame: pl.DataFrame, backend: str) -> Any:
     raise ConfigError(f"unknown frame library '{backend}': {did_you_mean(backend, BACKENDS)}")
 
 
+Types = Mapping[str, Any]
+"""The types that columns had before they got those of the house, by name."""
+
+
+def types_of(native: Any) -> Types:
+    """The types of a frame's columns that the house writes in another way and can give back: booleans, short numbers."""
+    import narwhals as nw
+    from narwhals import dependencies as known
+
+    native = nw.to_native(native, pass_through=True)
+    if known.is_polars_lazyframe(native):
+        return kept_types(native.collect_schema())
+    if known.is_polars_dataframe(native):
+        return kept_types(native.schema)
+    if known.is_pyarrow_table(native):
+        return kept_types(dict(zip(native.column_names, pl.from_arrow(native.slice(0, 0)).dtypes, strict=True)))  # type: ignore[union-attr]
+    if known.is_pandas_dataframe(native):
+        # By NumPy's names, which pandas has for its own kinds too: boolean, Int32.
+        found = {str(name): _NUMPY.get(str(dtype).lower()) for name, dtype in native.dtypes.items()}
+        return {name: dtype for name, dtype in found.items() if dtype is not None}
+    return {}
+
+
+def index_of(native: Any) -> Any:
+    """The labels of a pandas frame's rows; None where they are just counted, or it is no such frame."""
+    index: Any = getattr(native, "index", None)
+    counted = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+    return None if counted or not type(native).__module__.startswith("pandas") else index
+
+
+_KEPT = (pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32, pl.Float32)
+_NUMPY = {"bool": pl.Boolean, **{str(dtype).lower(): dtype for dtype in _KEPT}}
+
+
+def kept_types(schema: Mapping[str, Any]) -> Types:
+    """Those of the types that can be given back."""
+    return {name: dtype for name, dtype in schema.items() if dtype in _KEPT}
+
+
+def restored(frame: pl.DataFrame, types: Types) -> pl.DataFrame:
+    """The frame with columns in the types they had, where that changes no value."""
+    changed = []
+    for name, dtype in types.items():
+        if name not in frame.columns:
+            continue
+        column = frame[name]
+        if dtype == pl.Boolean:
+            if column.dtype != pl.String or not column.is_in(["True", "False"]).fill_null(True).all():
+                continue
+            changed.append((column == "True").alias(name))
+        elif column.dtype.is_numeric():
+            short = column.cast(dtype, strict=False)
+            if short.cast(column.dtype).eq_missing(column).all():
+                changed.append(short)
+    return frame.with_columns(changed) if changed else frame
+
+
 def normalise(frame: pl.DataFrame, label: str = "the table") -> pl.DataFrame:
     """The same values in the types of the house; see the module's first lines.
 
@@ -65,6 +123,31 @@ def normalise(frame: pl.DataFrame, label: str = "the table") -> pl.DataFrame:
     has no other way to say "integers, some missing"; a column without any value becomes String.
     """
     return pl.DataFrame([_normal_column(column, label) for column in frame.iter_columns()])
+
+
+def worded(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table with its booleans as `normalise` writes them."""
+    return frame.with_columns(pl.col(pl.Boolean).cast(pl.String).str.to_titlecase())
+
+
+def alone(column: pl.Series) -> pl.Series:
+    """The column with nothing else in its memory.
+
+    A text column that was filtered keeps the texts that are gone where the others lie, and numbers that became missing may still
+    lie beneath: both would go along into an Arrow file or a pickle, and what is published must not tell them.
+    """
+    text = column.dtype == pl.String
+    if not text and (column.null_count() == 0 or not (column.dtype.is_numeric() or column.dtype.is_temporal())):
+        return column
+    if column.null_count() == 0:
+        return pl.Series(column.name, column.to_arrow(compat_level=pl.CompatLevel.oldest()), dtype=pl.String)
+    import pyarrow as pa
+
+    filled = (column if text else column.to_physical()).fill_null("" if text else 0)
+    arrow = filled.to_arrow(compat_level=pl.CompatLevel.oldest())
+    known = pa.py_buffer(np.packbits(column.is_not_null().to_numpy(), bitorder="little"))
+    blanked = pa.Array.from_buffers(arrow.type, len(arrow), [known, *arrow.buffers()[1:]])
+    return pl.Series(column.name, blanked).cast(column.dtype)
 
 
 def check_names(names: Sequence[str], label: str) -> None:

@@ -1,4 +1,4 @@
-"""What a file holds besides its table: further sheets, formulas, comments, metadata, values that no record has.
+"""What a file holds besides its table: comments, metadata, values that no record has, bytes beneath missing values.
 
 A table that is safe in a file that is not would be published all the same, so whoever verifies a file looks here first.
 """
@@ -7,84 +7,25 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from shoal.errors import InputError, VerificationError
 
-_EXCEL_PARTS = re.compile(
-    r"\[Content_Types\]\.xml|_rels/\.rels|docProps/(app|core)\.xml|docMetadata/LabelInfo\.xml|xl/workbook\.xml"
-    r"|xl/_rels/workbook\.xml\.rels|xl/(styles|sharedStrings|metadata|calcChain)\.xml|xl/theme/theme\d*\.xml"
-    r"|xl/worksheets/(_rels/)?sheet\d+\.xml(\.rels)?|xl/tables/table\d+\.xml|xl/printerSettings/[^/]+\.bin|.*/"
+# What may be said about the columns besides their names and types; what is said is looked at too.
+_PANDAS = frozenset(
+    ["index_columns", "column_indexes", "columns", "creator", "pandas_version", "attributes", "partition_columns"]
 )
-_SHEETS = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
-_SHARED = re.compile(rb'<c [^>]*t="s"[^>]*>\s*<v>(\d+)</v>')
-AROUND: tuple[str, ...] = ("docProps/core.xml", "xl/workbook.xml")
-_PROPERTIES = re.compile(rb"<(dc:title|dc:subject|dc:description|cp:keywords|cp:category|cp:contentStatus)>[^<]")
-_BESIDE_CELLS = re.compile(
-    rb"<(mergeCell|dataValidation|conditionalFormatting|hyperlink|headerFooter|protectedRange|customSheetView|scenario)[ >/]"
-)
-_DESCRIBING = re.compile(
-    rb"ARROW:schema|pandas|org\.apache\.spark\..*|parquet\.avro\.schema|writer\.(model\.name|.*date)"
-)
+_SPARK = "org.apache.spark."
+_VERSION = re.compile(rb"[0-9][0-9A-Za-z.+-]{0,30}|[A-Z][A-Za-z_]+(/[A-Z][A-Za-z_]+)?")
 
 
 def gzip_holds_more(data: bytes, label: str) -> None:
     """A packed file whose head carries a comment or further fields."""
     if len(data) > 3 and data[3] & 0b10100:
-        _refuse(label, "a comment or a field of its own in the head of the archive", "pack it again")
-
-
-def excel_holds_more(path: Path, label: str) -> int:
-    """Refuse a workbook with anything besides one sheet of plain values; the position of that sheet."""
-    try:
-        with zipfile.ZipFile(path) as book:
-            strange = [name for name in book.namelist() if not _EXCEL_PARTS.fullmatch(name)]
-            if strange:
-                _refuse(label, f"more than a sheet ('{strange[0]}')", "save the values alone in a new workbook")
-            sheets = _in_order(book)
-            contents = {name: book.read(name) for name in book.namelist() if _SHEETS.fullmatch(name)}
-            shared = book.read("xl/sharedStrings.xml") if "xl/sharedStrings.xml" in book.namelist() else b""
-            around = {name: book.read(name) for name in AROUND if name in book.namelist()}
-    except (OSError, zipfile.BadZipFile, KeyError) as error:
-        raise InputError(f"{label} is not a readable Excel file ({error}): save it again as .xlsx.") from error
-    filled = [name for name, content in contents.items() if re.search(rb"<(v|is)[ >]", content)]
-    if len(filled) > 1:
-        _refuse(label, f"{len(filled)} sheets with values (some may be hidden)", "keep the sheet that is published")
-    if any(re.search(rb"<f[ >/]", contents[name]) for name in filled):
-        _refuse(label, "formulas, which may show anything", "save their values instead")
-    _plain_cells([contents[name] for name in filled], around, label)
-    used = {int(index) for name in filled for index in _SHARED.findall(contents[name])}
-    held = len(re.findall(rb"<si[ >/]", shared))
-    if held > len(used):
-        _refuse(label, f"{held - len(used)} texts that stand in no cell", "save the values alone in a new workbook")
-    _numbers_as_text(contents, filled, shared, label)
-    return sheets.index(filled[0]) if filled and filled[0] in sheets else 0
-
-
-def _plain_cells(sheets: list[bytes], around: Mapping[str, bytes], label: str) -> None:
-    """Properties, names, headers of pages, lists of values: texts outside the cells. Colours and hidden rows: records marked."""
-    if _PROPERTIES.search(around.get("docProps/core.xml", b"")):
-        _refuse(label, "a title or other properties", "remove them")
-    if b"<definedName" in around.get("xl/workbook.xml", b""):
-        _refuse(label, "names of its own", "save the values alone in a new workbook")
-    for sheet in sheets:
-        beside = _BESIDE_CELLS.search(sheet)
-        if beside:
-            _refuse(label, f"more than plain cells ({beside[1].decode()})", "save the values alone in a new workbook")
-        if re.search(rb'<row [^>]*hidden="(1|true)"', sheet):
-            _refuse(label, "hidden rows", "show or remove them")
-        styles: dict[bytes, set[bytes]] = {}
-        for column, row, rest in re.findall(rb'<c r="([A-Z]+)(\d+)"([^>]*)>', sheet):
-            style = re.search(rb'\bs="(\d+)"', rest)
-            if int(row) > 1 and not rest.rstrip().endswith(b"/"):
-                styles.setdefault(column, set()).add(style[1] if style else b"0")
-        marked = sorted(column for column, found in styles.items() if len(found) > 1)
-        if marked:
-            where = f"cells of its column {marked[0].decode()} formatted in different ways, which tells records apart"
-            _refuse(label, where, "give all cells of a column one format")
+        refuse(label, "a comment or a field of its own in the head of the archive", "pack it again")
 
 
 def parquet_holds_more(path: Path, label: str) -> None:
@@ -99,14 +40,28 @@ def parquet_holds_more(path: Path, label: str) -> None:
             for field in file.schema_arrow
             if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
-        coded = pq.ParquetFile(path, read_dictionary=texts).read()
+        coded = pq.ParquetFile(path, read_dictionary=texts)
+        # Each group has dictionaries of its own; one at a time, since the file may be larger than memory.
+        for group in range(coded.num_row_groups):
+            _dictionaries(coded.read_row_group(group), label)
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"{label} is not a whole Parquet file ({str(error).splitlines()[0]}): make it again."
         ) from error
-    _metadata({**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})}, coded.column_names, label)
+    _metadata({**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})}, file.schema_arrow.names, label)
     _fields(file.schema_arrow, label)
-    _dictionaries(coded, label)
+    _no_gaps(file.metadata, path, label)
+
+
+def _no_gaps(described: Any, path: Path, label: str) -> None:
+    """Bytes of the file that belong to no column; an index of pages has a length that nobody tells."""
+    groups = [described.row_group(i) for i in range(described.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    if any(chunk.has_offset_index or chunk.has_column_index for chunk in chunks):
+        return
+    held = sum(chunk.total_compressed_size for chunk in chunks)
+    if path.stat().st_size > 4 + held + described.serialized_size + 8:
+        refuse(label, "bytes that belong to no column", "write it again")
 
 
 def arrow_holds_more(data: bytes, label: str) -> None:
@@ -120,31 +75,72 @@ def arrow_holds_more(data: bytes, label: str) -> None:
     _metadata(table.schema.metadata or {}, table.column_names, label)
     _fields(table.schema, label)
     _dictionaries(table, label)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if any(_beneath(chunk) for chunk in column.chunks):
+            refuse(label, f"values of '{name}' that no record has, where its values are missing", "write it again")
+
+
+def _beneath(array: Any) -> bool:
+    """Whether the memory of a column says more than its values: something beneath what is missing, or texts in no cell."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = array.indices if isinstance(array, pa.DictionaryArray) else array
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        lengths = np.asarray(pc.binary_length(array.cast(pa.large_string())).fill_null(0))
+        # Short texts stand in their views themselves.
+        shown = int(lengths[lengths > 12].sum() if pa.types.is_string_view(kind) else lengths.sum())
+        held = b"".join(buffer.to_pybytes() for buffer in array.buffers()[2:] if buffer is not None)
+        return len(held) > shown and len(held.rstrip(b"\0")) > shown
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    if array.null_count == 0 or not plain:
+        return False
+    width = kind.bit_width // 8
+    values = np.frombuffer(array.buffers()[1], dtype=np.uint8)[: (array.offset + len(array)) * width].reshape(-1, width)
+    return len(np.unique(values[array.offset :][~np.asarray(array.is_valid())], axis=0)) > 1
 
 
 def _metadata(found: dict[bytes, bytes], columns: list[str], label: str) -> None:
     for key, value in found.items():
-        if not _DESCRIBING.fullmatch(key):
-            name = key.decode("utf-8", errors="replace")
-            _refuse(label, f"metadata of its own ('{name}')", "write the table alone")
-        if key == b"pandas" and not set(_named_by_pandas(value)) <= set(columns):
-            _refuse(label, "a description of columns that are not in it", "write it again without them")
+        name = key.decode("utf-8", errors="replace")
+        if name == "ARROW:schema" or (name == "writer.model.name" and value in (b"avro", b"thrift", b"protobuf")):
+            continue
+        if name.startswith(_SPARK) and _VERSION.fullmatch(value):
+            continue
+        if name == "pandas" or name == "parquet.avro.schema" or name.startswith(_SPARK):
+            if not _describes(value, set(columns)):
+                refuse(label, "a description of columns that are not in it", "write it again without them")
+            continue
+        refuse(label, f"metadata of its own ('{name}')", "write the table alone")
 
 
-def _named_by_pandas(value: bytes) -> list[str]:
+def _describes(value: bytes, columns: set[str]) -> bool:
+    """Whether metadata that other programs leave names columns of the table and says nothing else in words of its own."""
     try:
-        told: dict[str, Any] = json.loads(value)
-        names = [column.get("field_name") or column.get("name") for column in told.get("columns", [])]
-        return [name for name in names if isinstance(name, str)]
-    except (ValueError, AttributeError):
-        return ["?"]
+        told = json.loads(value)
+    except ValueError:
+        return False
+    if (
+        not isinstance(told, dict)
+        or told.get("attributes")
+        or set(told) - _PANDAS - {"type", "fields", "name", "namespace"}
+    ):
+        return False
+    listed = [*told.get("columns", []), *told.get("fields", [])]
+    named = [one.get("field_name") or one.get("name") for one in listed if isinstance(one, dict)]
+    noted = [one for one in listed if isinstance(one, dict) and isinstance(one.get("metadata"), dict)]
+    known = {"timezone", "encoding", "num_categories", "ordered", "precision", "scale"}
+    return {name for name in named if isinstance(name, str)} <= columns and all(
+        set(one["metadata"]) <= known for one in noted
+    )
 
 
 def _fields(schema: Any, label: str) -> None:
     for field in schema:
         strange = [key for key in field.metadata or {} if not key.startswith((b"PARQUET:field_id", b"_PL_"))]
         if strange:
-            _refuse(label, f"metadata on its column '{field.name}'", "write the table alone")
+            refuse(label, f"metadata on its column '{field.name}'", "write the table alone")
 
 
 def _dictionaries(table: Any, label: str) -> None:
@@ -154,50 +150,8 @@ def _dictionaries(table: Any, label: str) -> None:
         for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
             unused = len(chunk.dictionary) - len(chunk.indices.drop_null().unique())
             if unused > 0:
-                _refuse(label, f"{unused} values of '{name}' that no record has", "write the column as plain text")
+                refuse(label, f"{unused} values of '{name}' that no record has", "write the column as plain text")
 
 
-def _in_order(book: zipfile.ZipFile) -> list[str]:
-    """The sheets' files in the order of the tabs."""
-    relations = book.read("xl/_rels/workbook.xml.rels")
-    named = [_attributes(part) for part in re.findall(rb"<Relationship [^>]*>", relations)]
-    target = {part["id"]: part["target"].decode() for part in named if {"id", "target"} <= part.keys()}
-    workbook = book.read("xl/workbook.xml")
-    order = [_attributes(part).get("id", b"") for part in re.findall(rb"<sheet [^>]*>", workbook)]
-    return ["xl/" + target.get(name, "").removeprefix("/xl/") for name in order]
-
-
-def _attributes(element: bytes) -> dict[str, bytes]:
-    return {
-        key.decode().rpartition(":")[2].lower(): value for key, value in re.findall(rb'([\w:]+)="([^"]*)"', element)
-    }
-
-
-def _numbers_as_text(contents: dict[str, bytes], filled: list[str], shared: bytes, label: str) -> None:
-    """34 as a number and 34 as text look alike in a cell and are two values to a program."""
-    texts = re.findall(rb"<si[ >].*?</si>|<si/>", shared, re.DOTALL)
-    plain = [b"".join(re.findall(rb"<t[^>]*>([^<]*)</t>", text)) for text in texts]
-    for name in filled:
-        numbers: set[bytes] = set()
-        worded: set[bytes] = set()
-        for found in re.finditer(
-            rb'<c r="([A-Z]+)\d+"([^>/]*)>\s*(?:<v>([^<]*)</v>|<is><t[^>]*>([^<]*)</t>)', contents[name]
-        ):
-            column, attributes, value, inline = found.groups()
-            kind = re.search(rb't="(\w+)"', attributes)
-            if kind is None or kind[1] == b"n":
-                numbers.add(column)
-                continue
-            text = inline if inline is not None else plain[int(value)] if kind[1] == b"s" else value
-            if re.fullmatch(rb"\s*[+-]?\d+([.,]\d*)?([eE][+-]?\d+)?\s*", text or b""):
-                worded.add(column)
-        if both := sorted(numbers & worded):
-            _refuse(
-                label,
-                f"numbers both as numbers and as text in its column {both[0].decode()}",
-                "write them one way",
-            )
-
-
-def _refuse(label: str, what: str, way_out: str) -> NoReturn:
+def refuse(label: str, what: str, way_out: str) -> NoReturn:
     raise VerificationError(f"{label} holds {what}: {way_out}.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import polars as pl
 
@@ -15,12 +16,16 @@ _NOT_FINITE = r"(?i)^[+-]?(inf|infinity|nan)$"
 _SAMPLE = 100  # values that show a column of text to be no numbers, before all are tried
 
 
-def infer_numbers(frame: pl.DataFrame, place: Callable[[int], str]) -> pl.DataFrame:
-    """Turn the text columns that hold only numbers into Int64 or Float64; all others stay as they are.
+AsText = Sequence[str] | Literal[True]
+"""Columns that stay text whatever they look like, by name; True for all."""
+
+
+def infer_numbers(frame: pl.DataFrame, place: Callable[[int], str], as_text: AsText = ()) -> pl.DataFrame:
+    """Turn the text columns that hold only numbers into Int64 or Float64; all others stay as they are, and `as_text` do.
 
     `place(row)` words where a row is found, for the error that infinite and NaN values among numbers get.
     """
-    candidates = _candidates(frame)
+    candidates = [] if as_text is True else _candidates(frame.drop(as_text, strict=False))
     if not candidates:
         return frame
     whole = frame.select(pl.col(candidates).cast(pl.Int64, strict=False))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, MissingExtraError, because, did_you_mean
-from shoal.io.frames import apply_missing, check_names, normalise
+from shoal.io.frames import Types, apply_missing, check_names, kept_types, normalise
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, Inspector, Table
@@ -38,21 +39,77 @@ def read_sql(
     >>> read_sql(url, query="select age from patients where age > 30").rows()
     [(40,)]
     """
+    return read_sql_typed(url, table=table, query=query, missing=missing)[0]
+
+
+def read_sql_typed(
+    url: str, *, table: str | None = None, query: str | None = None, missing: Sequence[str] = ("", "?")
+) -> tuple[pl.DataFrame, Types]:
+    """As `read_sql`, and the types that columns had and can get back: booleans, and the short whole numbers of a table."""
+    with _reading(url, table, query) as (parts, label, name):
+        found = list(parts)
+    frame = pl.concat(found, how="vertical_relaxed") if found else pl.DataFrame()
+    if frame.is_empty():
+        raise InputError(f"{label} in {name} has no records: nothing is there to be read.")
+    short = {} if table is None else _short(_address(url), table)
+    return normalise(apply_missing(frame, missing), label), {**short, **kept_types(frame.schema)}
+
+
+def _short(address: URL, table: str) -> dict[str, Any]:
+    """Columns of short whole numbers; SQLite has one length of them, whatever they are called."""
+    import sqlalchemy as sa
+
+    if address.get_backend_name() == "sqlite":
+        return {}
+    lengths = ((sa.SmallInteger, pl.Int16), (sa.BigInteger, None), (sa.Integer, pl.Int32))
+    with _connected(address, writing=False) as connection:
+        columns = list(_select_all(connection, address, table).selected_columns)
+    found = {one.name: next((dtype for kind, dtype in lengths if isinstance(one.type, kind)), None) for one in columns}
+    return {name: dtype for name, dtype in found.items() if dtype is not None}
+
+
+def store_sql(
+    folder: Path, url: str, *, table: str | None = None, query: str | None = None, rows: int = 1_000_000
+) -> None:
+    """Read a table, or the result of a query, into Parquet files of a folder, so many rows each: no more are held at a time.
+
+    `url`, `table`, `query`: as for `read_sql`. The columns have the types that they would have all read at once.
+    """
+    folder.mkdir()
+    schemas: list[pl.Schema] = []
+    with _reading(url, table, query) as (parts, label, name):
+        waiting: list[pl.DataFrame] = []
+        for part in itertools.chain(parts, (None,)):
+            waiting += [] if part is None else [part]
+            if waiting and (part is None or sum(one.height for one in waiting) >= rows):
+                frame = pl.concat(waiting, how="vertical_relaxed")
+                frame.write_parquet(folder / f"{len(schemas):06}.parquet", compression="lz4")
+                schemas.append(frame.schema)
+                waiting = []
+    if not schemas:
+        raise InputError(f"{label} in {name} has no records: nothing is there to be read.")
+    # What a column is shows when all of it is there: numbers may be followed by fractions, nothing by texts.
+    whole = pl.concat([pl.DataFrame(schema=schema) for schema in schemas], how="vertical_relaxed").schema
+    for number, schema in enumerate(schemas):
+        if schema != whole:
+            file = folder / f"{number:06}.parquet"
+            frame = pl.read_parquet(file).cast(whole)
+            frame.write_parquet(file, compression="lz4")
+
+
+@contextmanager
+def _reading(url: str, table: str | None, query: str | None) -> Iterator[tuple[Iterator[pl.DataFrame], str, str]]:
+    """Some rows at a time, with what they are called and where they come from."""
     if (table is None) == (query is None):
         raise ConfigError("reading from a database needs either a table or a query: give exactly one of them.")
     address = _address(url)
     _check_sqlite_file(address)
     if query is not None:
         _require_one_select(query)
-    with _connected(address, writing=False) as connection:
-        if table is not None:
-            frame = _fetch(connection, _select_all(connection, address, table), f"table '{table}'")
-        else:
-            frame = _fetch(connection, str(query), "the result of the query")
     label = f"table '{table}'" if table is not None else "the result of the query"
-    if frame.is_empty():
-        raise InputError(f"{label} in {_name(address)} has no records: nothing is there to be read.")
-    return normalise(apply_missing(frame, missing), label)
+    with _connected(address, writing=False) as connection:
+        statement = _select_all(connection, address, table) if table is not None else str(query)
+        yield _parts(connection, statement, label), label, _name(address)
 
 
 def _require_one_select(query: str) -> None:
@@ -64,12 +121,20 @@ def _require_one_select(query: str) -> None:
         raise ConfigError("the query has several statements: a table is read with one SELECT.")
 
 
-def write_sql(frame: pl.DataFrame, url: str, table: str, *, force: bool = False) -> None:
+def write_sql(
+    frame: pl.DataFrame,
+    url: str,
+    table: str,
+    *,
+    force: bool = False,
+    check: Callable[[pl.DataFrame], None] | None = None,
+) -> None:
     """Create a table and fill it in one transaction.
 
     - `frame`: a polars frame.
     - `url`, `table`: the database and the table, as for `read_sql`.
     - `force`: whether a table that is there may be replaced; False by default.
+    - `check`: called with what can be read back, in any order, before the transaction ends; an error leaves nothing.
 
     >>> import polars as pl, tempfile
     >>> from shoal.io import read_sql, write_sql
@@ -102,6 +167,8 @@ def write_sql(frame: pl.DataFrame, url: str, table: str, *, force: bool = False)
             target.create(connection)
             for part in frame.iter_slices(_CHUNK):
                 connection.execute(target.insert(), part.to_dicts())
+            if check is not None:
+                check(_fetch(connection, sa.select(target), f"table '{table}'"))
     except BaseException:
         if fresh:
             Path(str(address.database)).unlink(missing_ok=True)
@@ -212,10 +279,48 @@ def _sentence(error: Exception, address: URL) -> str:
 
 def _split(address: URL, table: str) -> tuple[str | None, str]:
     """schema.table, where databases have schemas."""
-    if "." in table and address.get_backend_name() != "sqlite":
-        schema, _, name = table.partition(".")
+    schema, _, name = table.partition(".")
+    # SQLite has one schema unless others are attached; a table may have a point in its name.
+    if name and (address.get_backend_name() != "sqlite" or schema == "main"):
         return schema, name
     return None, table
+
+
+def is_database(output: str) -> bool:
+    """Whether an output is a database and no file: `sqlite:///release.db`."""
+    return "://" in output
+
+
+def same_table(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two databases and tables are the same, by whatever address."""
+
+    def place(url: str, table: str) -> tuple[str | int | None, ...]:
+        address = _address(url)
+        name = (address.host or "", address.port, address.database)
+        if address.get_backend_name() == "sqlite":
+            name = ("", None, str(Path(address.database or "").resolve()))
+        schema, plain = _split(address, table)
+        default = {"sqlite": "main", "postgresql": "public"}.get(address.get_backend_name())
+        return (*name, schema or default, plain)
+
+    return place(*one) == place(*other)
+
+
+def require_writable(url: str, table: str, *, force: bool) -> None:
+    """An error when a table cannot be written, before any work is done for it."""
+    import sqlalchemy as sa
+
+    address = _address(url)
+    if address.get_backend_name() == "sqlite" and not Path(address.database or "").exists():
+        if not Path(address.database or "").parent.is_dir():
+            raise InputError(f"The folder of '{address.database}' does not exist; make it first.")
+        return
+    schema, name = _split(address, table)
+    with _connected(address, writing=False) as connection:
+        if not force and sa.inspect(connection).has_table(name, schema=schema):
+            raise InputError(
+                f"table '{table}' already exists in {_name(address)}: choose another name, or use force to replace it."
+            )
 
 
 def _select_all(connection: Connection, address: URL, table: str) -> Any:
@@ -245,6 +350,11 @@ def _reading_type(declared: Any) -> Any:
 
 
 def _fetch(connection: Connection, statement: Any, label: str) -> pl.DataFrame:
+    parts = list(_parts(connection, statement, label))
+    return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
+
+
+def _parts(connection: Connection, statement: Any, label: str) -> Iterator[pl.DataFrame]:
     connection = connection.execution_options(stream_results=True, yield_per=_CHUNK)
     if isinstance(statement, str):
         # Drivers that mark parameters with % read it even where there are none.
@@ -258,13 +368,13 @@ def _fetch(connection: Connection, statement: Any, label: str) -> pl.DataFrame:
         names = list(map(str, result.keys()))
         check_names(names, label)
         try:
-            parts = [_part(names, rows) for rows in result.partitions(_CHUNK)]
+            for rows in result.partitions(_CHUNK):
+                yield _part(names, rows)
         except ValueError as error:
             raise InputError(
                 f"{label} holds a value that its column type does not allow {because(error)}: read it with a query "
                 "that casts the column to text."
             ) from error
-    return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame(schema=names)
 
 
 def _part(names: list[str], rows: Sequence[Any]) -> pl.DataFrame:
@@ -285,6 +395,10 @@ def _sql_type(column: pl.Series) -> Any:
     import sqlalchemy as sa
 
     dtype = column.dtype
+    if dtype in (pl.Int8, pl.Int16, pl.UInt8):
+        return sa.SmallInteger()
+    if dtype in (pl.Int32, pl.UInt16):
+        return sa.Integer()
     if dtype.is_integer() and column.cast(pl.Int64, strict=False).null_count() == column.null_count():
         return sa.BigInteger()
     if dtype.is_float():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,14 +21,55 @@ from shoal.io.delimited import cells_as_written, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
 from shoal.io.numbers import infer_numbers
+from shoal.io.repeated import Alike
+from shoal.io.workbooks import excel_holds_more
 
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A file's cells as they are written, and the table that `read_table` makes of them."""
+    """A file's cells as they are written, and the table that `read_table` makes of them.
 
-    cells: pl.DataFrame
-    table: pl.DataFrame
+    Where it was found out which records are written `alike`, both have one row for each kind, and are dealt out when they are
+    asked for: a masked table of millions of records is a few hundred thousand kinds.
+    """
+
+    kinds: pl.DataFrame
+    read: pl.DataFrame
+    alike: Alike | None = None
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """A row for each record, every cell as it is written."""
+        return self.kinds if self.alike is None else self.alike.dealt(self.kinds)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """A row for each record, as it is read."""
+        if self.alike is None:
+            return self.read
+        same = [name for name in self.read.columns if self._as_written(name)]
+        rest = self.some([name for name in self.read.columns if name not in same])
+        return self.cells.with_columns(rest.iter_columns()) if same else rest
+
+    def some(self, names: Sequence[str]) -> pl.DataFrame:
+        """A row for each record, of these columns, as they are read."""
+        chosen = self.read.select(names)
+        return chosen if self.alike is None else self.alike.dealt(chosen)
+
+    def differing(self, meant: pl.DataFrame, digits: int = 17) -> str | None:
+        """The first column that does not say what was meant, or None; one column is dealt out at a time."""
+        height = self.kinds.height if self.alike is None else len(self.alike.which)
+        if meant.columns != self.kinds.columns or meant.height != height:
+            return differing_column(meant, self.cells, digits=digits)
+        for name in meant.columns:
+            cells = self.kinds.select(name)
+            dealt = cells if self.alike is None else self.alike.dealt(cells)
+            if not _same(meant[name], dealt[name], digits):
+                return name
+        return None
+
+    def _as_written(self, name: str) -> bool:
+        return self.read.schema[name] == pl.String and self.read[name].equals(self.kinds[name])
 
 
 def read_written(
@@ -38,14 +80,16 @@ def read_written(
     kind, extension, packed = kind_of(path, format)
     label = f"'{name or path}'"
     check_readable(path, label)
+    if kind == "stats":
+        raise InputError(f"{label}: files of SPSS, Stata and SAS are read as originals only; publish .csv or .parquet.")
     if packed:
         with path.open("rb") as file:
             hidden.gzip_holds_more(file.read(4), label)
     if kind == "text":
         data = read_content(path, label, packed)
         check_is_text(data, label)
-        cells = cells_as_written(data, label, "\t" if extension == ".tsv" else None)
-        return Written(cells, normalise(values_of_texts(cells, label, missing), label))
+        cells, alike = cells_as_written(data, label, "\t" if extension == ".tsv" else None)
+        return Written(cells, normalise(values_of_texts(cells, label, missing, alike), label), alike)
     if kind == "parquet":
         hidden.parquet_holds_more(path, label)
         frame = guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
@@ -56,7 +100,7 @@ def read_written(
     elif kind == "jsonl":
         return _json(read_content(path, label, packed), label, missing)
     else:
-        frame = read_excel(path, label, hidden.excel_holds_more(path, label) + 1, None)
+        frame = read_excel(path, label, excel_holds_more(path, label) + 1, None)
     return _typed(frame, label, missing)
 
 
@@ -65,8 +109,18 @@ def _typed(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> Written:
     check_names(frame.columns, label)
     if frame.is_empty():
         raise InputError(f"{label} has columns and no records: nothing is there to be read.")
+    for name in frame.select(pl.col(pl.String)).columns:
+        refuse_nul(frame[name], label)
     cells = frame.select(_as_shown(column) for column in frame.iter_columns())
     return Written(cells, normalise(apply_missing(frame, missing), label))
+
+
+def refuse_nul(texts: pl.Series, label: str) -> None:
+    """A NUL ends a text for some programs and is nothing to others."""
+    found = texts.str.contains("\x00", literal=True)
+    if found.any():
+        row = int(found.arg_max() or 0) + 1
+        raise InputError(f"column '{texts.name}' of {label} holds a NUL in record {row}: remove it.")
 
 
 def _as_shown(column: pl.Series) -> pl.Series:
@@ -138,14 +192,21 @@ def _json_column(name: str, rows: list[dict[str, Any]], label: str) -> pl.Series
     numbers = any(isinstance(value, _Literal) for value in values)
     if numbers and any(_is_number(value) for value in values if not isinstance(value, _Literal)):
         raise VerificationError(f"{label} holds numbers both as numbers and as text in '{name}': write them one way.")
+    truths = any(isinstance(value, bool) for value in values)
+    if truths and any(isinstance(value, str) and value.casefold() in ("true", "false") for value in values):
+        raise VerificationError(
+            f"{label} holds true or false both as such and as text in '{name}': write them one way."
+        )
     try:
         texts = [
             None if value is None else ("true", "false")[not value] if isinstance(value, bool) else value
             for value in values
         ]
-        return pl.Series(name, texts, dtype=pl.String)
+        found = pl.Series(name, texts, dtype=pl.String)
     except UnicodeEncodeError:
         raise InputError(f"{label} holds half a character in '{name}': write it as UTF-8.") from None
+    refuse_nul(found, label)
+    return found
 
 
 def _is_number(value: Any) -> bool:
@@ -169,6 +230,8 @@ def differing_column(meant: pl.DataFrame, cells: pl.DataFrame, *, digits: int = 
 
 def _same(meant: pl.Series, cells: pl.Series, digits: int) -> bool:
     dtype = meant.dtype
+    if dtype == pl.Boolean:
+        return bool(cells.cast(pl.String).eq_missing(meant.cast(pl.String)).all())
     if dtype == pl.String:
         found = cells if cells.dtype == pl.String else cells.cast(pl.String)
         return bool((found.fill_null("") == meant.fill_null("")).all())

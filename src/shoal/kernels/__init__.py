@@ -70,6 +70,16 @@ def is_cold() -> bool:
     return not compiled()
 
 
+def ready() -> None:
+    """Load what every kernel needs before it can be called: otherwise the first call does, and everybody waits for it."""
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    with global_compiler_lock:
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+
+
 def _require_own(folder: Path) -> None:
     """Whoever can write to the folder decides what runs in this process, with the table in its hands."""
     if os.name != "posix" or not folder.exists():

@@ -1,7 +1,8 @@
 """The draft of a step of the box search: what it touches, what it plans, and how it is carried out or forgotten.
 
-Sizes, histograms and boxes of touched classes change at once (what they were is kept beside them); holdings only when the
-step is accepted.
+Sizes, histograms and boxes of touched classes change at once; holdings only when the step is accepted. What sizes and boxes were
+is kept beside them. Histograms may be much longer than what a step changes in them: they always have what the plan says, and
+undoing the plan brings them back.
 """
 
 from __future__ import annotations
@@ -18,14 +19,11 @@ from shoal.policy import FlatRules
 
 @bare
 def copy_class(store: Store, c: int, to: int) -> None:
-    """Copy what describes class `c` into another row."""
-    histogram = store.histogram
+    """Copy what describes class `c` into another row, but for the histogram."""
     it, other = store.classes[c], store.classes[to]
     other.size = it.size
     other.loss = it.loss
     copy_box(store.box, c, to)
-    for v in range(histogram.shape[1]):
-        histogram[to, v] = histogram[c, v]
 
 
 @bare
@@ -84,12 +82,17 @@ def tighten(gauge: Gauge, table: Table, store: Store, c: int) -> None:
 
 
 @bare
-def finish(gauge: Gauge, store: Store, accepted: bool) -> None:
+def finish(gauge: Gauge, table: Table, store: Store, accepted: bool) -> None:
     """Carry the plan out, or forget it; either way the draft is empty afterwards."""
     classes, lists, desk = store.classes, store.lists, store.desk
     fresh = desk.fresh
     for i in range(desk.planned):
-        store.holdings[lists[i].planned].taken = 0
+        it = store.holdings[lists[i].planned]
+        it.taken = 0
+        if not accepted:
+            amount, point = np.int64(lists[i].amount), np.int64(it.point)
+            count_in(table, store, np.int64(it.home), point, amount)
+            count_in(table, store, np.int64(lists[i].to), point, -amount)
     if accepted:
         if fresh != NOBODY:
             toggle(gauge, store, fresh, fresh)
@@ -117,11 +120,9 @@ def finish(gauge: Gauge, store: Store, accepted: bool) -> None:
 
 @bare
 def empty(store: Store, c: int) -> None:
-    """Make `c` a class without records."""
+    """Make `c` a class without records; nobody is counted in its histogram any more."""
     store.classes[c].size = 0
     store.classes[c].loss = 0.0
-    for v in range(store.histogram.shape[1]):
-        store.histogram[c, v] = 0
 
 
 @bare
@@ -142,6 +143,8 @@ def retire(store: Store, c: int) -> None:
 def toggle(gauge: Gauge, store: Store, row: int, c: int) -> None:
     """Add class `c` to the sets of the codes that the box in `row` has, or take it out of them."""
     box, covers, wide = store.box, store.covers, store.desk.trial + 1
+    if store.desk.narrow:
+        return
     word = c >> 6
     bit = np.uint64(1) << np.uint64(c & 63)
     copy_box(box, row, wide)

@@ -12,12 +12,14 @@ from shoal.kernels.space import SET
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tuple[int, int, int], steps: int) -> int:
+def nearest(
+    gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tuple[int, int, int], steps_left: Ints
+) -> int:
     """Fill rows of `near` with the others that cost least to share a class with, nearest first.
 
     `node` is a perfect binary tree (the children of i are 2i + 1 and 2i + 2): bounding state, first tuple, end.
-    `stretch` is where the rows begin, where to go on, and where they end. After about so many steps, or at the end, returns
-    where to go on.
+    `stretch` is where the rows begin, where to go on, and where they end. Steps are taken off `steps_left`; when none are left,
+    or at the end, returns where to go on.
     """
     width = near.shape[1]
     half = len(node) // 2
@@ -29,6 +31,7 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tupl
     alone = np.empty((1, state), dtype=np.int64)
     none = np.int64(0)
     first, t, end = stretch
+    steps = steps_left[0]
     while t < end and steps > 0:
         row_join(gauge, alone, none, codes, t, none)
         # The last tuple and those near it are at least as many others, so none of the nearest costs more than all of them.
@@ -69,6 +72,7 @@ def nearest(gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tupl
                             cost[j] = price
                             near[t, j] = other
         t += 1
+    steps_left[0] = steps
     return t
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.box_draft import copy_class, count_in, finish, good, plan, tighten, touch
+from shoal.kernels.box_draft import count_in, finish, good, plan, tighten, touch
 from shoal.kernels.box_gauge import EPSILON, holds, row_cost, row_covers, row_join
 from shoal.kernels.box_propose import pick, propose, uniform
-from shoal.kernels.box_shift import find_class, shift
+from shoal.kernels.box_shift import WIDTH, find_class, shift
 from shoal.kernels.box_types import CLOSED, NOBODY, PARTIAL, Gauge, Store, Table
 from shoal.kernels.jit import bare, entry
 from shoal.kernels.logs import log, power
@@ -19,6 +19,8 @@ from shoal.policy import FlatRules
 DISSOLVES = 0.7
 # Operations that the budget counts for a step of whatever kind, and for a class that it touches.
 STEP_WORK, TOUCH_WORK = 60, 10
+# … and for a tuple that a scan of near ones looks at.
+LOOK_WORK = 3
 
 
 @entry
@@ -34,6 +36,7 @@ def search(gauge: Gauge, rules: FlatRules, table: Table, store: Store, heat: flo
         desk.fresh = NOBODY
         change = np.inf
         t, c = pick(table, store)
+        desk.middle, desk.home = t, c
         kind = uniform(desk)
         if kind < desk.shifts:
             change = shift(gauge, table, store, t, c)
@@ -45,7 +48,7 @@ def search(gauge: Gauge, rules: FlatRules, table: Table, store: Store, heat: flo
                 change = rehouse(gauge, table, store, change)
         if desk.touched > 0:
             accepted = change <= desk.limit and all_good(rules, store)
-            finish(gauge, store, accepted)
+            finish(gauge, table, store, accepted)
             desk.gained += change if accepted else 0.0
 
 
@@ -102,36 +105,87 @@ def scan(gauge: Gauge, table: Table, store: Store) -> bool:
 
     Returns whether there are enough records in it, and anything to win.
     """
-    classes, holdings, lists = store.classes, store.holdings, store.lists
-    heads, masks, desk = store.heads, table.masks, store.desk
-    price, replaced = desk.price, desk.replaced
-    exact = sift(gauge, table, store)
+    masks, desk = table.masks, store.desk
     marked, words = len(masks) - 1, masks.shape[1]
     one = np.uint64(1)
-    found, spare, inside, own = 0, 0, 0, 0
-    for w in range(words):
-        word = masks[marked, w]
-        while word:
-            t = 64 * w + popcount(np.int64((word & (~word + one)) - one))
-            word &= word - one
-            if t < len(heads) and (exact or row_covers(gauge, store.box, desk.trial, table.codes, t)):
-                h = heads[t]
-                while h != NOBODY:
-                    it = holdings[h]
-                    inside += it.count
-                    if it.home == replaced or classes[it.home].loss >= price - EPSILON:
-                        lists[found].found = h
-                        found += 1
-                        own += it.count if it.home == replaced else 0
-                    else:
-                        lists[spare].spare = h
-                        spare += 1
-                    h = it.next_in_tuple
-    desk.found = found
-    desk.spare = spare
-    desk.work += found + spare + (3 * words * len(gauge.attributes) >> 5)
-    same = replaced != NOBODY and own == classes[replaced].size and inside == own
-    return found > 0 and not same and inside >= desk.k
+    desk.found = 0
+    desk.spare = 0
+    if desk.narrow:
+        inside = scan_near(gauge, table, store)
+    else:
+        inside = np.int64(0)
+        exact = sift(gauge, table, store)
+        for w in range(words):
+            word = masks[marked, w]
+            while word:
+                t = 64 * w + popcount(np.int64((word & (~word + one)) - one))
+                word &= word - one
+                if t < len(store.heads) and (exact or row_covers(gauge, store.box, desk.trial, table.codes, t)):
+                    inside += listed(store, t)
+        # An operation is that of a table with WIDTH attributes; the budget of a wider one is smaller in proportion.
+        desk.work += 3 * words * min(WIDTH, len(gauge.attributes)) >> 5
+    desk.work += desk.found + desk.spare
+    if desk.found == 0 or inside < desk.k:
+        return False
+    if desk.replaced == NOBODY or store.classes[desk.replaced].size != inside:
+        return True
+    # The class that is replaced, and nobody else: nothing changes.
+    for i in range(desk.found):
+        if store.holdings[store.lists[i].found].home != desk.replaced:
+            return True
+    return desk.spare > 0
+
+
+@bare
+def scan_near(gauge: Gauge, table: Table, store: Store) -> int:
+    """List what lies in the trial box of the tuple in its middle, those near it and those in its class; how many records."""
+    codes, near, masks, holdings, desk = table.codes, table.near, table.masks, store.holdings, store.desk
+    marked, one = len(masks) - 1, np.uint64(1)
+    inside, middle = np.int64(0), desk.middle
+    h = store.classes[desk.home].head
+    i, visits = -1, 0
+    while i < near.shape[1] or h != NOBODY:
+        if i < near.shape[1]:
+            t = np.int64(near[middle, i]) if i >= 0 else middle
+            i += 1
+        else:
+            t = np.int64(holdings[h].tuple)
+            h = np.int64(holdings[h].next_in_class)
+        visits += 1
+        # The same tuple may be met again: its bit says so, until all are unmarked.
+        bit = one << np.uint64(t & 63)
+        if masks[marked, t >> 6] & bit == 0:
+            masks[marked, t >> 6] |= bit
+            if row_covers(gauge, store.box, desk.trial, codes, t):
+                inside += listed(store, t)
+    masks[marked, middle >> 6] = 0
+    for j in range(near.shape[1]):
+        masks[marked, near[middle, j] >> 6] = 0
+    h = store.classes[desk.home].head
+    while h != NOBODY:
+        masks[marked, holdings[h].tuple >> 6] = 0
+        h = np.int64(holdings[h].next_in_class)
+    desk.work += LOOK_WORK * visits
+    return inside
+
+
+@bare
+def listed(store: Store, t: int) -> int:
+    """List the holdings of a tuple in the trial box; how many records they have."""
+    classes, holdings, lists, desk = store.classes, store.holdings, store.lists, store.desk
+    inside = np.int64(0)
+    h = store.heads[t]
+    while h != NOBODY:
+        it = holdings[h]
+        inside += it.count
+        if it.home == desk.replaced or classes[it.home].loss >= desk.price - EPSILON:
+            lists[desk.found].found = h
+            desk.found += 1
+        else:
+            lists[desk.spare].spare = h
+            desk.spare += 1
+        h = it.next_in_tuple
+    return inside
 
 
 @bare
@@ -158,7 +212,10 @@ def win(rules: FlatRules, table: Table, store: Store) -> None:
                 donor.status = CLOSED
             else:
                 donor.status = PARTIAL
-                copy_class(store, c + desk.old, c)
+    for i in range(desk.found):
+        it = holdings[lists[i].found]
+        if classes[it.home].status == PARTIAL:
+            count_in(table, store, np.int64(it.home), np.int64(it.point), np.int64(it.count))
     for i in range(desk.found):
         h = np.int64(lists[i].found)
         amount = np.int64(holdings[h].count)
@@ -285,6 +342,7 @@ def rehouse(gauge: Gauge, table: Table, store: Store, change: float) -> float:
                 change -= home.size * home.loss
                 row_join(gauge, store.box, best, table.codes, t, home.size)
                 plan(store, h, best, left)
+                count_in(table, store, np.int64(it.home), np.int64(it.point), -left)
                 count_in(table, store, best, np.int64(it.point), left)
                 home.loss = row_cost(gauge, store.box, best)
                 change += home.size * home.loss

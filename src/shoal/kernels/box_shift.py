@@ -18,6 +18,10 @@ LINKS, LOOSE = 4, 0.25
 SKIPS = 0.5
 # Operations that the budget counts for a shift, for a replacement, and for a search for a class without its sets.
 SHIFT_WORK, REPLACEMENT_WORK, FIND_WORK = 120, 120, 110
+# Where tables are large enough to be searched among near tuples alone, what is known of these is seldom in the cache.
+NEAR_WORK = 60
+# The quasi-identifiers of an ordinary table: in wider ones an operation takes longer in proportion (`refine.effort`).
+WIDTH = 8
 
 
 @bare
@@ -138,20 +142,22 @@ def find_class(gauge: Gauge, table: Table, store: Store, t: int, left: int) -> i
     best, cost = desk.fresh, np.inf
     if best != NOBODY:
         cost = offer(gauge, box, classes, best, codes, t, left, cost)
-    mark_covers(gauge, table, store, t)
     desk.searches += 1
-    words = covers.shape[1]
-    desk.work += FIND_WORK + (words * len(gauge.attributes) >> 4)
-    chosen, one = len(covers) - 1, np.uint64(1)
-    for w in range(words):
-        word = covers[chosen, w]
-        while word:
-            c = np.int64(64 * w + popcount(np.int64((word & (~word + one)) - one)))
-            word &= word - one
-            if left * classes[c].loss < cost and classes[c].status != CLOSED:
-                price = offer(gauge, box, classes, c, codes, t, left, cost)
-                if price < cost:
-                    best, cost = c, price
+    desk.work += FIND_WORK + (NEAR_WORK if desk.narrow else 0)
+    if not desk.narrow:
+        mark_covers(gauge, table, store, t)
+        words = covers.shape[1]
+        desk.work += words * min(WIDTH, len(gauge.attributes)) >> 4
+        chosen, one = len(covers) - 1, np.uint64(1)
+        for w in range(words):
+            word = covers[chosen, w]
+            while word:
+                c = np.int64(64 * w + popcount(np.int64((word & (~word + one)) - one)))
+                word &= word - one
+                if left * classes[c].loss < cost and classes[c].status != CLOSED:
+                    price = offer(gauge, box, classes, c, codes, t, left, cost)
+                    if price < cost:
+                        best, cost = c, price
     for i in range(-1, near.shape[1]):
         h = heads[near[t, i] if i >= 0 else t]
         while h != NOBODY:

@@ -108,6 +108,7 @@ class Desk:
 
     k: np.int64
     closed_up: np.int64  # 1: good classes stay good whatever joins them
+    narrow: np.int64  # 1: a step sees near tuples and the classes they are in alone, and no sets are kept
     random: np.uint64
     work: np.int64  # operations of about the same length
     gained: np.float64  # what accepted steps have changed the loss by since the caller last set it to 0
@@ -131,6 +132,8 @@ class Desk:
     limit: np.float64  # it may raise the loss by this much
     price: np.float64  # what a record loses in the box on trial
     replaced: np.int64  # the class that this box replaces
+    middle: np.int64  # the tuple it was drawn around …
+    home: np.int64  # … and the class that this one is in
     fresh: np.int64  # the class that the step makes
     searches: np.int64  # searches for a class until now
 
@@ -147,7 +150,7 @@ class Table(NamedTuple):
     """What never changes: codes of the tuples and the tuples near each, the tuple of each record, histogram columns of a point.
 
     Rows of `masks` are sets of tuples: for a range, row i those with a smaller code than i; for a set those with
-    code i. The last two rows are for scans to write on.
+    code i. The last two rows are for scans to write on; a search that looks at near tuples alone has no others.
     """
 
     codes: Shorts
@@ -158,7 +161,7 @@ class Table(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The partition. Rows of classes are followed by as many old rows and two rows for a box on trial.
+    """The partition. Rows of classes are followed by as many old rows (not in the histogram) and two rows for a box on trial.
 
     Rows of `covers` are sets of classes: those whose box has code i. The last row is for a search to write on.
     `heads` is the first holding of each tuple.

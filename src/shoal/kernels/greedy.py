@@ -300,7 +300,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
 @njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
 def gain_of_sets(
     others: Others,
-    sets: int | None,
+    sets: Ints | None,
     i: int,
     live: Ints,
     size: int,

@@ -13,6 +13,11 @@ from shoal.kernels.jit import inner
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# So few entries are sorted rather than parted once more.
+SORTED = 16
+# Rounds of parting: twice as many as a million entries take that are halved each time.
+ROUNDS = 40
+
 
 class Heap(NamedTuple):
     """A binary heap by (ticks, class); an item is a node, or ~class."""
@@ -78,6 +83,47 @@ def sort_by(keys: Floats, items: Ints) -> None:
         keys[0], keys[end] = keys[end], keys[0]
         items[0], items[end] = items[end], items[0]
         sink(keys, items, 0, end)
+
+
+@inner
+def part_by(keys: Floats, items: Ints, middle: int) -> None:
+    """Bring the items that `sort_by` would put before the middle there, in whatever order; the rest stands behind them.
+
+    Quickselect; what a poor choice of pivots leaves large after some rounds is sorted.
+    """
+    begin, end, rounds = 0, len(items), 0
+    while end - begin > SORTED and rounds < ROUNDS:
+        rounds += 1
+        pivot = _median(keys, items, begin, (begin + end) // 2, end - 1)
+        key, item = keys[pivot], items[pivot]
+        low, high = begin, end - 1
+        while low <= high:
+            while keys[low] < key or (keys[low] == key and items[low] < item):
+                low += 1
+            while keys[high] > key or (keys[high] == key and items[high] > item):
+                high -= 1
+            if low <= high:
+                keys[low], keys[high] = keys[high], keys[low]
+                items[low], items[high] = items[high], items[low]
+                low, high = low + 1, high - 1
+        if middle <= high:
+            end = high + 1
+        elif middle >= low:
+            begin = low
+        else:
+            return
+    sort_by(keys[begin:end], items[begin:end])
+
+
+@inner
+def _median(keys: Floats, items: Ints, a: int, b: int, c: int) -> int:
+    """That of three places whose entry is the middle one."""
+    first = keys[a] < keys[b] or (keys[a] == keys[b] and items[a] < items[b])
+    second = keys[b] < keys[c] or (keys[b] == keys[c] and items[b] < items[c])
+    if first == second:
+        return b
+    outer = keys[a] < keys[c] or (keys[a] == keys[c] and items[a] < items[c])
+    return c if first == outer else a
 
 
 @inner

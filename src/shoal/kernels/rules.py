@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.hitting import following, hitting_deficit
+from shoal.kernels.hitting import BLOCK, following, hitting_deficit
 from shoal.kernels.jit import inner
 from shoal.kernels.logs import log
 from shoal.models import base
@@ -92,38 +92,40 @@ def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, count
 
 
 @njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
-def set_deficit(rules: FlatRules, sets: int | None, i: int, size: int, counts: Counts) -> float:
+def set_deficit(rules: FlatRules, sets: Ints | None, i: int, size: int, counts: Counts) -> float:
     """The deficit of a form about people with several values; a policy without any compiles nothing of it."""
     if sets is None:
         return np.inf
-    return set_form_deficit(rules, rules.others, i, size, counts)
+    return set_form_deficit(rules, sets, rules.others, i, size, counts)
 
 
 @njit(cache=True, nogil=True, _nrt=True)
-def set_form_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
+def set_form_deficit(rules: FlatRules, sets: Ints, others: int | None, i: int, size: int, counts: Counts) -> float:
     """Hitting numbers, or another form on what persons have together."""
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
-    own = counts[rules.offset[i] : rules.offset[i] + rules.width[i]]
+    width = rules.width[i]
+    own = counts[rules.offset[i] : rules.offset[i] + width]
+    blocks = counts[sets[i] : sets[i] + (width + BLOCK - 1) // BLOCK] if sets[i] >= 0 else counts[:0]
     if rules.kind[i] == HITTING:
-        return hitting_deficit(ints, own)
+        return hitting_deficit(ints, own, blocks)
     if others is None:
         return np.inf
     floats = rules.floats[rules.float_start[i] : rules.float_start[i + 1]]
-    return summed_deficit(ints, floats, size, own)
+    return summed_deficit(ints, floats, size, own, blocks)
 
 
 @inner
-def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
+def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts, blocks: Counts) -> float:
     """ints: kind of the form, groups, a person's weight, where each set begins, the sets, the parts; the form's own."""
     width = len(counts)
     starts = ints[3 : 4 + width]
     members, parts = ints[4 + width : 4 + width + starts[width]], ints[4 + width + starts[width] :]
     together = np.zeros(ints[1], dtype=np.int64)
-    s = following(counts, 0)
+    s = following(counts, blocks, 0)
     while s < width:
         for j in range(starts[s], starts[s + 1]):
             together[members[j]] += counts[s] * parts[j]
-        s = following(counts, s + 1)
+        s = following(counts, blocks, s + 1)
     return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
 
 

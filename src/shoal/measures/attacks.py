@@ -15,7 +15,7 @@ records are one of them. A missing sensitive value exposes nobody and is no valu
 >>> homogeneity(table, illness).sentence
 "In 1 of 2 classes everybody has the same 'illness', so who is known to be in one of them is exposed: 3 of 6 records."
 >>> background_knowledge(table, illness, strength=1).exposed
-6
+3
 >>> skewness(table, illness, gain=0.9).details["value"]
 'cold'
 >>> similarity(table, illness) is None
@@ -27,7 +27,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,18 +36,16 @@ from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import InputError, did_you_mean
+from shoal.measures.exposure import Exposure, farther_apart, more_values, nearer_the_table
 from shoal.measures.regions import common_space, relate
-from shoal.models import Sensitive
+from shoal.measures.seen import Floats, Histogram, Ints, MaskedTable
+from shoal.measures.worst_case import worst_case
 from shoal.models.base import TOLERANCE
 from shoal.models.extended_p_sensitive import strong_nodes
-from shoal.persons import number_persons
 from shoal.progress import Told
 from shoal.schema import Schema
-from shoal.verifier import audited_column, derive_classes, published_quasi
 
 __all__ = [
-    "Exposure",
-    "MaskedTable",
     "background_knowledge",
     "homogeneity",
     "linking",
@@ -57,146 +55,12 @@ __all__ = [
     "vulnerable_tables",
 ]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 SIMILAR_RANGE = 0.1
 """Numbers of a class are similar when they span at most this share of the table's range."""
+AMOUNTS = 20
+"""Numbers with more different values than this are amounts, of which two are hardly ever equal."""
 SKEWED_GAIN = 1.0
 """A value is skewed in a class when its share there is more than twice that in the table."""
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """What one attack found.
-
-    - `attack`, `attribute`: its name, and the sensitive attribute (None where it is about persons).
-    - `exposed`, `total`: so many records (or persons) of so many are exposed.
-    - `classes`, `of_classes`: in these classes, of so many.
-    - `worst`: the attack's own number where it hits hardest: a probability, or a gain.
-    - `sentence`: the same for a data steward.
-    - `details`: what else it counted; nothing by default.
-
-    >>> from shoal.measures.attacks import Exposure
-    >>> Exposure("homogeneity", "illness", 3, 12, (0,), 4, 1.0, "In 1 of 4 classes …").to_dict()["share"]
-    0.25
-    """
-
-    attack: str
-    attribute: str | None
-    exposed: int
-    total: int
-    classes: tuple[int, ...]
-    of_classes: int
-    worst: float
-    """The attack's own number where it hits hardest: a probability, or a gain."""
-    sentence: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def share(self) -> float:
-        """The exposed share."""
-        return self.exposed / self.total if self.total else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: numbers of classes, not which."""
-        plain = {key: value for key, value in vars(self).items() if key not in ("classes", "details")}
-        return {**plain, "share": self.share, "classes": len(self.classes), **self.details}
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """One sensitive attribute by class: cells with their counts, class by class and most frequent value first.
-
-    Only what occurs is kept, so thousands of classes times thousands of values take no more room than the table.
-    """
-
-    column: Sensitive
-    owner: Ints
-    code: Ints
-    count: Ints
-    starts: Ints
-    known: Ints
-    whose: Ints
-    """Whose each value is, where somebody may have several: a person, and in `cell` which of the cells."""
-    cell: Ints
-
-    def having(self, cells: NDArray[np.bool_]) -> int:
-        """How many have a value in one of these cells; who has several of them counts once."""
-        return len(np.unique(self.whose[cells[self.cell]]))
-
-    @property
-    def distinct(self) -> Ints:
-        """Different values in each class."""
-        return np.diff(self.starts)
-
-    @property
-    def table(self) -> Ints:
-        """Counts of each code in the whole table."""
-        return np.bincount(self.code, self.count, len(self.column.labels)).astype(np.int64)
-
-    def largest(self, values: Floats) -> Floats:
-        """The largest of a number per cell in each class; -inf in classes without a known value."""
-        result = np.full(len(self.known), -np.inf)
-        filled = self.distinct > 0
-        if len(values):
-            result[filled] = np.maximum.reduceat(values, self.starts[:-1][filled])
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class MaskedTable:
-    """A masked table as an intruder sees it: classes with what they publish and the sensitive values in them. `of`
-    makes one.
-
-    - `masked`, `schema`: the published table, and who each column is.
-    - `groups`: what each class publishes, one row a class.
-    - `labels`, `sizes`: the class of each record, and the records of each class.
-    - `histograms`: the values in each class, one entry a sensitive attribute.
-
-    >>> import polars as pl, shoal
-    >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi")})
-    >>> MaskedTable.of(pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "[30, 39]"]}), schema).sizes.tolist()
-    [2, 1]
-    """
-
-    masked: pl.DataFrame
-    schema: Schema
-    groups: pl.DataFrame
-    labels: Ints
-    sizes: Ints
-    histograms: tuple[Histogram, ...]
-
-    @classmethod
-    def of(cls, masked: pl.DataFrame, schema: Schema) -> MaskedTable:
-        """Group a masked table by what it publishes: `masked` is the table, `schema` who each column is. Returns the
-        grouped table.
-        """
-        quasi = published_quasi(masked, schema)
-        if masked.height == 0:
-            raise InputError("The masked table has no records.")
-        labels, groups = derive_classes(masked, quasi)
-        columns = [audited_column(masked, name, schema) for name in schema.named("sensitive")]
-        # Where a token says whose each row is, an intruder looks for persons, each of whom may have several values.
-        people = number_persons(masked[str(schema.person)]) if schema.person in masked.columns else None
-        if people is not None:
-            # Whose rows are in several classes, which no release of persons does, can be found in each of them.
-            people = number_persons(pl.Series(people.of_row.astype(np.int64) * groups.height + labels))
-        home = labels if people is None else labels[people.first]
-        sizes = np.bincount(home, minlength=groups.height).astype(np.int64)
-        owner = np.arange(len(labels)) if people is None else people.of_row.astype(np.int64)
-        histograms = tuple(_histogram(column, owner, home, len(sizes)) for column in columns)
-        return cls(masked, schema, groups, home, sizes, histograms)
-
-    @property
-    def n(self) -> int:
-        """Number of records; of persons, where a token says whose each row is."""
-        return len(self.labels)
-
-    def show(self, index: int) -> str:
-        """Returns what class number `index` publishes, in words."""
-        row = self.groups.row(index, named=True)
-        return ", ".join(f"{name} = {'missing' if value is None else value}" for name, value in row.items())
 
 
 def run_attacks(
@@ -239,18 +103,23 @@ def homogeneity(table: MaskedTable, histogram: Histogram) -> Exposure:
     else:
         sentence = f"No class has only one value of '{name}', so being in a class does not give the value away."
     worst = 1.0 if len(hit) else _top_share(histogram)
-    return Exposure("homogeneity", name, exposed, table.n, _ids(hit), len(table.sizes), worst, sentence)
+    way_out = more_values(name, 2, _values(histogram)) if len(hit) else ""
+    return Exposure(
+        "homogeneity", name, exposed, table.n, _ids(hit), len(table.sizes), worst, sentence, way_out=way_out
+    )
 
 
 def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int = 1) -> Exposure:
     """An intruder who can rule out `strength` values (1 by default) for the target (docs/measures.md#background-knowledge).
 
     At worst these are the most frequent of the others, so the top value has the probability r_1 / (s − (r_2 + … +
-    r_{b+1})), and certainty comes with at most b + 1 values in the class. `table` is the masked table and `histogram`
-    the attribute, one of `table.histograms`. Returns what is exposed.
+    r_{b+1})), and certainty comes with at most b + 1 values in the class. Where the whole table has no more values than that,
+    whoever rules out all but one needs no table: only classes with fewer values than the table expose anybody. `table` is
+    the masked table and `histogram` the attribute, one of `table.histograms`. Returns what is exposed.
     """
     by_strength = {b: float(posteriors(histogram, b).max(initial=0.0)) for b in range(max(2, strength) + 1)}
-    hit = np.flatnonzero((histogram.distinct > 0) & (histogram.distinct <= strength + 1))
+    values = _values(histogram)
+    hit = np.flatnonzero((histogram.distinct > 0) & (histogram.distinct <= min(strength + 1, values - 1)))
     exposed, name = int(histogram.known[hit].sum()), histogram.column.name
     ruled = f"{strength} value" if strength == 1 else f"{strength} values"
     if len(hit):
@@ -258,12 +127,19 @@ def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int
             f"Who can rule out {ruled} of '{name}' for a person may learn the value of "
             f"{_of(exposed, table.n, 'record', 'records')}, in {_of(len(hit), len(table.sizes), 'class', 'classes')}."
         )
+    elif values <= strength + 1:
+        sentence = (
+            f"'{name}' has {values} value{'s' if values != 1 else ''} in the whole table: who can rule out {ruled} knows the "
+            "rest with or without this table, and no class tells more."
+        )
     else:
         sentence = (
             f"Who can rule out {ruled} of '{name}' still cannot be certain of anybody's; the best guess is right with "
             f"probability {by_strength[strength]:.2f}."
         )
-    details = {"posterior": {str(b): value for b, value in by_strength.items()}}
+    details: dict[str, Any] = {"posterior": {str(b): value for b, value in by_strength.items()}, "values": values}
+    if worst := _worst_case(histogram, max(by_strength)):
+        details["worst_case"] = worst
     return Exposure(
         "background_knowledge",
         name,
@@ -274,7 +150,17 @@ def background_knowledge(table: MaskedTable, histogram: Histogram, strength: int
         by_strength[strength],
         sentence,
         details,
+        more_values(name, strength + 2, values) if len(hit) else "",
     )
+
+
+def _worst_case(histogram: Histogram, strength: int) -> dict[str, float]:
+    """The most that 0, 1, … implications tell; nothing where persons have several values, of whom it does not speak."""
+    if int(histogram.count.sum()) != int(histogram.known.sum()):
+        return {}
+    ends = zip(histogram.starts[:-1], histogram.starts[1:], strict=True)
+    classes = [histogram.count[start:end].tolist() for start, end in ends]
+    return {str(have): value for have, value in enumerate(worst_case(classes, strength))}
 
 
 def posteriors(histogram: Histogram, strength: int) -> Floats:
@@ -306,6 +192,8 @@ def similarity(
     column = histogram.column
     if column.categories or (column.protect and column.taxonomy is not None):
         groups, meaning = _alike_groups(histogram)
+        model = "p_plus_sensitive" if column.categories else "extended_p_sensitive"
+        way_out = f'Ask for {model} = {{ p = 2, attribute = "{column.name}" }} in [policy].'
         hit = np.flatnonzero(_distinct_groups(histogram, groups) == 1)
         worst = len(hit) / len(table.sizes)
     elif column.ordered:
@@ -313,6 +201,7 @@ def similarity(
         spans, variances = _spreads(histogram)
         hit = np.flatnonzero((histogram.known > 0) & ((spans <= similar_range + TOLERANCE) | (variances < ratio)))
         meaning = f"lie within {similar_range:.0%} of the range, or hardly vary"
+        way_out = farther_apart(column, similar_range)
         worst = len(hit) / len(table.sizes)
     else:
         return None
@@ -324,7 +213,17 @@ def similarity(
         )
     else:
         sentence = f"In no class do all values of '{column.name}' say the same ({meaning})."
-    return Exposure("similarity", column.name, exposed, table.n, _ids(hit), len(table.sizes), worst, sentence)
+    return Exposure(
+        "similarity",
+        column.name,
+        exposed,
+        table.n,
+        _ids(hit),
+        len(table.sizes),
+        worst,
+        sentence,
+        way_out=way_out if exposed else "",
+    )
 
 
 def vulnerable_tables(tables: Sequence[pl.DataFrame], schema: Schema, attribute: str) -> tuple[int, int]:
@@ -365,18 +264,33 @@ def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN
     whole = histogram.table / max(1, int(histogram.known.sum()))
     prior = whole[histogram.code]
     gains = share / prior - 1
-    hit = gains > gain + TOLERANCE
+    # Amounts are hardly ever equal: one that nobody else in the class has is one person's of the class, which k bounds.
+    own = (histogram.count == 1) if _amounts(histogram) else np.zeros(len(gains), dtype=bool)
+    hit = (gains > gain + TOLERANCE) & ~own
     exposed, name = histogram.having(hit), histogram.column.name
-    worst = int(gains.argmax()) if len(gains) else -1
+    worst = int(np.where(own, -1.0, gains).argmax()) if len(gains) else -1
     if worst < 0:
         return Exposure("skewness", name, 0, table.n, (), len(table.sizes), 0.0, f"'{name}' has no known value.")
+    if own.all():
+        alone = histogram.having(own)
+        sentence = (
+            f"'{name}' holds amounts, which are hardly ever equal: {_of(alone, table.n, 'record', 'records')} have one that "
+            "nobody else in their class has, and no class makes one more frequent. How near they lie is what similarity tells."
+        )
+        details = {"gain": 0.0, "additive_gain": 0.0, "value": None, "own": alone}
+        return Exposure("skewness", name, 0, table.n, (), len(table.sizes), 0.0, sentence, details)
     value, owner = histogram.column.labels[histogram.code[worst]], int(histogram.owner[worst])
     sentence = (
         f"'{value}' is {gains[worst] + 1:.1f} times as frequent in the class ({table.show(owner)}) as in the table "
         f"({share[worst]:.0%} instead of {prior[worst]:.1%}); {_of(exposed, table.n, 'record', 'records')} have a "
         f"value of '{name}' that their class makes more than {gain + 1:g} times as probable."
     )
-    details = {"gain": float(gains[worst]), "additive_gain": float((share - prior).max()), "value": value}
+    details = {
+        "gain": float(gains[worst]),
+        "additive_gain": float((share - prior)[~own].max()),
+        "value": value,
+        "own": histogram.having(own),
+    }
     classes = np.unique(histogram.owner[hit])
     return Exposure(
         "skewness",
@@ -388,7 +302,13 @@ def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN
         float(gains[worst]),
         sentence,
         details,
+        nearer_the_table(name, gain) if exposed else "",
     )
+
+
+def _amounts(histogram: Histogram) -> bool:
+    """Whether an attribute is numbers with many values, as amounts of money and measurements are."""
+    return histogram.column.numbers is not None and len(histogram.column.labels) > AMOUNTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,32 +398,6 @@ def shared_quasi(schema: Schema, external: pl.DataFrame) -> list[str]:
     return names
 
 
-def _histogram(column: Sensitive, owner: Ints, home: Ints, classes: int) -> Histogram:
-    """`owner` is whose each row is, `home` the class of each owner. Everybody counts once for each value they have."""
-    width = max(1, len(column.labels))
-    known = column.codes >= 0
-    pairs = np.unique(owner[known].astype(np.int64) * width + column.codes[known])
-    cells, of_pair, counts = np.unique(
-        home[pairs // width] * width + pairs % width, return_inverse=True, return_counts=True
-    )
-    knowing = np.bincount(home[np.unique(pairs // width)], minlength=classes).astype(np.int64)
-    at, code = cells // width, cells % width
-    order = np.lexsort((code, -counts, at))
-    at, code, count = at[order], code[order], counts[order].astype(np.int64)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return Histogram(
-        column=column,
-        owner=at,
-        code=code,
-        count=count,
-        starts=np.searchsorted(at, np.arange(classes + 1)),
-        known=knowing,
-        whose=pairs // width,
-        cell=place[of_pair.ravel()],
-    )
-
-
 def _alike_groups(histogram: Histogram) -> tuple[Ints, str]:
     """The group of each code: its category, or its strong node (a value below no protected node is its own)."""
     column = histogram.column
@@ -558,6 +452,11 @@ def _row_maxima(matrix: Any) -> tuple[Ints, Ints]:
     best[owner[first]] = matrix.data[order][first]
     code[owner[first]] = matrix.indices[order][first]
     return best, code
+
+
+def _values(histogram: Histogram) -> int:
+    """How many values the whole table has."""
+    return int(np.count_nonzero(histogram.table))
 
 
 def _top_share(histogram: Histogram) -> float:

@@ -8,60 +8,82 @@ most the total loss of any partition into good classes.
 *Proof.* A good class C has at least k records, so its u sum to at most |C|/k times its k largest u, hence at most |C|/k times
 the k largest u in its box B, hence at most |C|·loss(B) ≤ |C|·loss(C). Add over the classes. ∎
 
-The family: for a taxonomy every node, for the *window* attribute (the number with most values) every range of values, for other
-numbers every range of a few bins, its loss measured between the bins' inner ends, and for categories without a taxonomy one
-value at no loss or any number of values at the loss of two: each of these is at most the loss of the class, as F demands.
+The family is that of `shoal.measures.boxes`. Where it has too many boxes the attributes are taken in groups: a partition
+loses at least what it loses on each, so the bounds of the groups add up to one. k and p are what the policy implies,
+whichever models it is made of (`shoal.measures.conditions`).
 
-The *cell bound* gives each record the loss of the cheapest box that holds it and a good class. *Dual ascent* starts there and
-moves each u towards the largest value its boxes allow. What comes out is scaled back where a box is broken, so that it is
-feasible whatever the ascent did; `check_certificate` tests every box again.
+The *cell bound* gives each record the loss of the cheapest box that holds it and a good class. *Raise and project* starts
+there: in each round all u are raised, and pushed back onto the boxes that they break, which a search finds, the worst of each
+cell. Boxes remember how far they pushed (Hildreth 1957), so that a push that turns out too far is taken back: the u approach
+the best there are, and what the boxes push together, divided by the raise, is the best fractional partition. What comes out
+is scaled back where a box is still broken, so that it is feasible whatever the rounds did, and rounded down to whole ticks of
+2⁻⁴⁰; `shoal.measures.certificate` tests every box in whole numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import UnsupportedError
-from shoal.measures.conditions import distinct_demands
+from shoal.errors import ConfigError, InternalError, UnsupportedError, shown
+from shoal.measures.boxes import Family, Floats, family
+from shoal.measures.certificate import TICKS, check_certificate
 from shoal.policy import Rules
-from shoal.progress import SLICE, Progress, Told
-from shoal.space import Interval, Set, Space, Tree
+from shoal.progress import Progress, Told
+from shoal.space import Space
 
 if TYPE_CHECKING:
-    from shoal.kernels.bound_cells import Cells, Demand
-    from shoal.kernels.bounds import Axis
+    from shoal.kernels.bound_rows import Rows
 
 __all__ = ["check_certificate", "loss_bound"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Effort = Literal["quick", "fast", "thorough"] | float
 
-# Ranges of so many bins stand for the ranges of a number that is not the window attribute.
-BINS = 5
-# How much of the slack is given away in each sweep: a little at first, so that no record takes what another needs more.
-STEPS = (0.3, 0.3, 0.3, 0.3, 1.0)
-# A record of a large class may look at very many boxes; beyond so many steps it moves by what is certain already.
-PATIENCE = 2_000
-# Up to this k there are few enough of them to look at all.
-PATIENT_UP_TO = 10
-# Places of records in boxes: some gigabytes.
-MOST_PLACES = 80_000_000
+# Points that a second can look at, on one core of an ordinary machine; finding the cells costs so much a place.
+SECOND, PLACE_WORK = 90_000_000, 6
+# … and a round costs this much whatever it looks at.
+ROUND_WORK = 100_000
+SECONDS = {"quick": 0.0, "fast": 2.0, "thorough": 60.0}
+# Places of points in cells: as many as the time allows, but no more than fit some gigabytes.
+LEAST_PLACES, MOST_PLACES, PLACES_A_SECOND = 8_000_000, 40_000_000, 4_000_000
+# By how much a round raises u, in units of itself, where nothing pushes back; and what counts as no u at all.
+RAISE, FLOOR = 0.3, 0.02
+# Sweeps over all boxes known in a round, before and after new ones are looked for.
+BEFORE, AFTER = 10, 2
+# A box that does not push any more is forgotten after at most so many rounds.
+FORGET = 5
+# A box may be broken by this much a record before it is listed; rounds end when u has grown by less than this share in so
+# many.
+LISTED, SETTLED, PATIENCE = 1e-6, 1e-5, 5
+# Rounding cannot break a box that keeps so much room.
+MARGIN = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A bound on what some attributes lose: which, and the number a record that proves it."""
+
+    attributes: tuple[int, ...]
+    u: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A lower bound: `total` over all records, `mean` per cell of the table, `u` per record (the certificate)."""
+    """A lower bound: `total` over all records, `mean` per cell of the table, and what proves it, a part a group of attributes."""
 
     total: float
     mean: float
-    u: Floats
+    parts: tuple[Part, ...]
+
+    @property
+    def u(self) -> Floats:
+        """The number a record, all parts together."""
+        return np.asarray(np.sum([part.u for part in self.parts], axis=0))
 
 
 def loss_bound(
@@ -69,13 +91,14 @@ def loss_bound(
     space: Space,
     rules: Rules,
     *,
-    effort: Literal["quick", "full"] = "quick",
+    effort: Effort = "fast",
     progress: Told | None = None,
 ) -> Bound:
     """No partition that satisfies the rules loses less than this (docs/algorithms.md#a-lower-bound-with-its-proof).
 
     - `codes`, `space`, `rules`: of a table: `data.codes`, `data.space("ncp")`, `data.rules(policy)`.
-    - `effort`: "quick" (the default) is the cell bound, "full" adds the dual ascent.
+    - `effort`: "fast" (the default, about two seconds), "thorough" (a minute), a number of nominal seconds, or "quick", the cell
+      bound alone. Seconds are counted in operations: the same table gives the same bound on every machine.
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
     Returns the bound in total and per cell of the table, and the number a record that proves it.
@@ -85,247 +108,180 @@ def loss_bound(
     >>> rules = data.rules(shoal.Policy((shoal.KAnonymity(2),)))
     >>> bound = loss_bound(data.codes, data.space("ncp"), rules)
     >>> round(bound.mean, 4)
-    0.3125
-    >>> check_certificate(data.codes, data.space("ncp"), rules, bound.u)
+    0.375
+    >>> check_certificate(data.codes, data.space("ncp"), rules, bound)
     True
     """
-    from shoal.kernels import bounds as kernel
-
-    told = Progress.of(progress)
-    with told.stage("listing boxes", 0.1 if effort == "full" else 0.4) as part:
-        family = _family(codes, space, rules, part)
-    u = np.full(len(family.size), np.inf)
-    with told.stage("bounding cells", 0.1) as part:
-        for begin, stop in _stretches(family.cells, 1, part):
-            kernel.cell_bound(family.cells, family.axis, u, begin, stop)
-    u[~np.isfinite(u)] = 0.0
-    if effort == "full":
-        with told.stage("ascending", 0.7) as part:
-            u = _ascended(family, u, part)
-    with told.stage("mending") as part:
-        u = _mended(family, u, part)
-    per_record = u[family.of_record]
-    total, weight = exact.total(per_record), exact.total(space.weights)
-    return Bound(total, total / (len(codes) * weight) if weight else 0.0, per_record)
+    told, seconds = Progress.of(progress), _seconds(effort)
+    most = int(min(MOST_PLACES, max(LEAST_PLACES, PLACES_A_SECOND * seconds)))
+    with told.stage("listing boxes", 0.2) as part:
+        groups = list(_groups(codes, space, rules, most, part))
+    places = [len(found.cells.points) for _, found in groups]
+    work = int(SECOND * seconds) - PLACE_WORK * sum(places)
+    parts = []
+    with told.stage("raising the bound") as part:
+        for (attributes, found), own in zip(groups, places, strict=True):
+            with part.stage(weight=1 / len(groups)) as share:
+                u = _Search(found, share).run(work * own // max(1, sum(places)))
+            parts.append(Part(attributes, u[found.of_record]))
+    total = exact.total(np.concatenate([own.u for own in parts])) if parts else 0.0
+    weight = exact.total(space.weights)
+    mean = total / (len(codes) * weight) if weight and len(codes) else 0.0
+    return Bound(total, float(np.nextafter(mean, 0.0)), tuple(parts))
 
 
-def check_certificate(
-    codes: NDArray[np.int32], space: Space, rules: Rules, u: Floats, *, progress: Told | None = None
-) -> bool:
-    """Whether `u`, a number a record, obeys every box of the family: a separate walk over all boxes, without any of the
-    ascent's shortcuts.
+def _seconds(effort: Effort) -> float:
+    if isinstance(effort, str):
+        if effort not in SECONDS:
+            raise ConfigError(
+                f'effort = {shown(effort)} is not allowed; it must be "quick", "fast", "thorough" or seconds.'
+            )
+        return SECONDS[effort]
+    return max(0.0, float(effort))
 
-    `codes`, `space`, `rules` and `progress` are as for `loss_bound`. Returns whether Σ u is proven to be a lower bound.
 
-    >>> import numpy as np, polars as pl, shoal
-    >>> data = shoal.Microdata.from_frame(pl.DataFrame({"age": [20, 30]}), {"age": {"role": "quasi"}})
-    >>> rules = data.rules(shoal.Policy((shoal.KAnonymity(2),)))
-    >>> check_certificate(data.codes, data.space("ncp"), rules, np.array([1.5, 1.5]))
-    False
-    """
-    told = Progress.of(progress)
-    with told.stage("listing boxes", 0.5) as part:
-        family = _family(codes, space, rules, part)
-    highest = np.full(len(family.size), -np.inf)
-    np.maximum.at(highest, family.of_record, u)
-    if (u < -1e-12).any():
-        return False
-    with told.stage("testing boxes") as part:
-        factor = _factors(family, highest, part)
-    return bool((factor >= 1 - 1e-9).all())
+def _groups(
+    codes: NDArray[np.int32], space: Space, rules: Rules, most: int, progress: Progress
+) -> Iterator[tuple[tuple[int, ...], Family]]:
+    """The attributes in groups that have few enough boxes each; all together where these have."""
+    left = list(range(len(space.domains)))
+    while left:
+        taken = len(left)
+        found = family(codes, space, rules, left, most, progress)
+        while found is None:
+            taken = (taken + 1) // 2 if taken > 1 else 0
+            if taken == 0:
+                raise UnsupportedError(
+                    "The lower bound looks at every box of the table, and this one has too many; "
+                    "ask for it on a sample."
+                )
+            found = family(codes, space, rules, left[:taken], most, progress)
+        yield tuple(left[:taken]), found
+        left = left[taken:]
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
-    cells: Cells
-    axis: Axis
-    size: Ints
-    k: int
-    of_record: Ints
+class _Search:
+    """The rounds over one family."""
+
+    family: Family
+    progress: Progress
+
+    def run(self, budget: int) -> Floats:
+        """u per point, feasible, after about so many points were looked at."""
+        u = self.cheapest()
+        # k records of a box each have at most its loss: nothing to mend.
+        found = [_in_ticks(u)]
+        if budget > 0 and (u > 0).any():
+            # Rounds that had to end early may leave u that are scaled back to less than they began with.
+            found.append(_in_ticks(self.mended(self.rounds(u, budget))))
+        return max(found, key=lambda one: float(exact.weighed(one, self.family.size.astype(np.float64))))
+
+    def cheapest(self) -> Floats:
+        """The cell bound."""
+        from shoal.kernels import bounds as kernel
+
+        u = np.full(len(self.family.size), np.inf)
+        for begin, stop in self.family.stretches(1, self.progress):
+            kernel.cell_bound(self.family.cells, self.family.axis, u, begin, stop)
+        u[~np.isfinite(u)] = 0.0
+        return u
+
+    def rounds(self, u: Floats, budget: int) -> Floats:
+        """Raise and project until the budget is used up or nothing moves any more."""
+        from shoal.kernels import bound_rows as kernel
+
+        size, k = self.family.size, self.family.k
+        highest = k * u / np.minimum(size, k)
+        weights = size.astype(np.float64)
+        give = np.where(size < k, np.maximum(u, FLOOR) / weights, 0.0)
+        pool, back = _no_rows(), np.zeros(len(u))
+        work, reached, since, number = 0, 0.0, 0, 0
+        looked = 0
+        # Mending looks at about as much as two rounds do.
+        while work + 2 * looked < budget and since < PATIENCE:
+            kernel.covered(pool, back)
+            u = np.clip(u + give * (RAISE * weights - back), 0.0, highest)
+            for _ in range(BEFORE):
+                kernel.project(pool, give, highest, u)
+                self.progress.check()
+            fresh, looked = self.broken(u)
+            pool = _joined(pool, fresh)
+            for _ in range(AFTER):
+                kernel.project(pool, give, highest, u)
+                self.progress.check()
+            work += ROUND_WORK + looked + (BEFORE + AFTER) * len(pool.points)
+            number += 1
+            if number % FORGET == 0:
+                pool = _pushing(pool)
+            total = float(exact.weighed(u, weights))
+            since = since + 1 if total < reached * (1 + SETTLED) and len(fresh.cost) <= len(pool.cost) // 20 else 0
+            reached = max(reached, total)
+            self.progress(min(1.0, work / budget))
+        return u
+
+    def broken(self, u: Floats) -> tuple[Rows, int]:
+        """The worst broken box of each cell as rows, and how many points were looked at."""
+        from shoal.kernels import bound_rows, bounds
+
+        found, size, k, looked = self.family, self.family.size, self.family.k, 0
+        boxes = [np.zeros((0, 2), dtype=np.int64)]
+        for begin, stop in found.stretches(8, self.progress, below=found.highest(u)):
+            places = np.empty((stop - begin, 2), dtype=np.int64)
+            looked += bounds.worst_boxes(found.cells, found.axis, size, k, u, LISTED * k, (begin, stop), places)
+            boxes.append(places)
+        places = np.concatenate(boxes)
+        at = np.flatnonzero(places[:, 0] >= 0)
+        chosen = places[at]
+        start = np.zeros(len(chosen) + 1, dtype=np.int64)
+        room = len(chosen) * min(k, len(size)) + 1
+        points, share = np.empty(room, dtype=np.int32), np.empty(room)
+        bound_rows.fill_rows(found.cells, chosen, size, k, u, start, points, share)
+        used = int(start[-1])
+        slots = found.axis.slot[found.cells.points[chosen - [0, 1]]].astype(np.int64)
+        spans = np.clip(found.axis.far[slots[:, 1]] - found.axis.near[slots[:, 0]], 0.0, 1.0)
+        cost = k * (found.cells.loss[at] + found.axis.weight * spans)
+        return bound_rows.Rows(start, points[:used].copy(), share[:used].copy(), cost, np.zeros(len(at))), looked
+
+    def mended(self, u: Floats) -> Floats:
+        """u scaled back until no box is broken."""
+        from shoal.kernels import bounds as kernel
+
+        found = self.family
+        for _ in range(30):
+            factor = np.ones(len(u))
+            for begin, stop in found.stretches(8, self.progress, below=found.highest(u)):
+                kernel.mend(found.cells, found.axis, found.size, found.k, u, factor, begin, stop)
+            if (factor >= 1).all():
+                return u
+            u = u * factor
+        raise InternalError("boxes stay broken however often u is scaled back")
 
 
-def _family(codes: NDArray[np.int32], space: Space, rules: Rules, progress: Progress) -> _Family:
-    """Distinct tuples along the window attribute, and the cells that the other attributes' states make of them."""
-    from shoal.kernels import bound_cells as kernel
-
-    k = rules.k
-    points, of_record = np.unique(codes, axis=0, return_inverse=True)
-    of_record = of_record.ravel().astype(np.int64)
-    size = np.bincount(of_record, minlength=len(points)).astype(np.int64)
-    window = _window(space, points)
-    slots = points[:, window].astype(np.int32) if window >= 0 else np.zeros(len(points), dtype=np.int32)
-    axis = _axis(space, window, slots)
-    start = np.array([0, len(points)], dtype=np.int64)
-    members = np.argsort(slots, kind="stable").astype(np.int32)
-    loss = np.zeros(1)
-    random = np.random.default_rng(0).integers(0, 2**63, len(points), dtype=np.uint64)
-    others = [a for a in range(len(space.domains)) if a != window]
-    for a in sorted(others, key=lambda a: len(np.unique(points[:, a]))):
-        progress.check()
-        first, states, losses = _states(space, a, points[:, a])
-        code = np.ascontiguousarray(points[:, a], dtype=np.int32)
-        cells, places = kernel.count_refined(start, members, size, code, first, states, len(losses), k)
-        if places > MOST_PLACES:
-            raise UnsupportedError(
-                "The lower bound looks at every box of the table, and this one has too many; "
-                "ask for it on fewer quasi-identifiers or on a sample."
-            )
-        progress.check()
-        start, members, loss = kernel.refine(start, members, loss, size, code, first, states, losses, k, cells, places)
-        progress.check()
-        prints = kernel.fingerprints(start, members, random)
-        kept = np.flatnonzero(kernel.keep_cheapest(start, members, prints, np.lexsort((loss, prints))))
-        kept = kept[np.argsort(loss[kept], kind="stable")]
-        progress.check()
-        start, members = kernel.select_cells(start, members, kept)
-        loss = loss[kept]
-    reach = kernel.find_reach(start, members, size, _demand(rules, of_record, len(points), k))
-    return _Family(kernel.Cells(start, members, loss, reach), axis, size, k, of_record)
+def _in_ticks(u: Floats) -> Floats:
+    """Rounded down to whole ticks, with room for what rounding did before."""
+    return np.asarray(np.floor(u * (1 - MARGIN) * TICKS) / TICKS)
 
 
-def _window(space: Space, points: NDArray[np.int32]) -> int:
-    numbers = [a for a, domain in enumerate(space.domains) if isinstance(domain, Interval)]
-    return max(numbers, key=lambda a: (len(np.unique(points[:, a])), -a), default=-1)
+def _no_rows() -> Rows:
+    from shoal.kernels.bound_rows import Rows
+
+    return Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-def _axis(space: Space, window: int, slots: NDArray[np.int32]) -> Axis:
-    """Positions on the window attribute; missing lies where no number is further from it than the whole range."""
-    from shoal.kernels.bounds import Axis
+def _joined(pool: Rows, fresh: Rows) -> Rows:
+    from shoal.kernels.bound_rows import Rows
 
-    if window < 0 or space.domains[window].size == space.domains[window].has_missing:
-        return Axis(slots, np.zeros(1), np.zeros(1), 0.0)
-    domain = space.domains[window]
-    if not isinstance(domain, Interval):
-        raise UnsupportedError("the window attribute has to be a number.")
-    places = (domain.values - domain.values[0]) / domain.width if domain.width > 0 else np.zeros(len(domain.values))
-    if domain.has_missing:
-        places = np.append(places, 1.0)
-    return Axis(slots, places, places, float(space.weights[window]))
+    start = np.concatenate([pool.start, pool.start[-1] + fresh.start[1:]])
+    rest = zip(pool[1:], fresh[1:], strict=True)
+    return Rows(start, *(np.concatenate([np.asarray(old), np.asarray(new)]) for old, new in rest))
 
 
-def _states(space: Space, a: int, column: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32], Floats]:
-    """Per code the states that hold it, and each state's loss; states that add no occurring value are left out."""
-    domain, weight = space.domains[a], float(space.weights[a])
-    occurring = np.unique(column)
-    holding: list[list[int]] = [[] for _ in range(domain.size)]
-    losses: list[float] = []
+def _pushing(pool: Rows) -> Rows:
+    """The rows that push."""
+    from shoal.kernels.bound_rows import Rows
 
-    def state(codes: NDArray[Any], loss: float) -> None:
-        for code in codes.tolist():
-            holding[code].append(len(losses))
-        losses.append(weight * loss)
-
-    if isinstance(domain, Tree):
-        node_losses = domain.node_losses(space.measure)
-        ends = zip(domain.taxonomy.first, domain.taxonomy.last, strict=True)
-        below = [occurring[(occurring >= first) & (occurring <= last)] for first, last in ends]
-        children: dict[int, int] = {}
-        for node in range(domain.taxonomy.nodes):
-            parent = int(domain.taxonomy.parent[node])
-            children[parent] = max(children.get(parent, 0), len(below[node]))
-        for node in range(domain.taxonomy.nodes):
-            # A node with no more values than its largest child is never cheaper than that child.
-            if len(below[node]) and len(below[node]) > children.get(node, 0):
-                state(below[node], float(node_losses[node]))
-    elif isinstance(domain, Set):
-        for code in occurring:
-            state(np.array([code]), 0.0)
-        if len(occurring) > 1:
-            state(occurring, float(domain.size_losses(space.measure)[2]))
-    else:
-        _range_states(domain, occurring, state)
-    first = np.concatenate([[0], np.cumsum([len(states) for states in holding])]).astype(np.int64)
-    return first, np.array([s for states in holding for s in states], dtype=np.int32), np.array(losses)
-
-
-def _range_states(domain: Interval, occurring: NDArray[np.int32], state: Callable[[NDArray[Any], float], None]) -> None:
-    known = occurring[occurring < domain.missing_code]
-    bins = np.array_split(known, min(BINS, max(1, len(known)))) if len(known) else []
-    for i in range(len(bins)):
-        for j in range(i, len(bins)):
-            gap = float(domain.values[bins[j][0]] - domain.values[bins[i][-1]])  # of a bin with itself at most 0
-            state(np.concatenate(bins[i : j + 1]), min(1.0, max(0.0, gap) / domain.width) if domain.width > 0 else 0.0)
-    if len(known) < len(occurring):
-        state(np.array([domain.missing_code]), 0.0)
-        if len(known):
-            state(occurring, 1.0)
-
-
-def _demand(rules: Rules, of_record: Ints, points: int, k: int) -> Demand:
-    """What a box must hold besides k records: p different values of each column the policy asks it of."""
-    from shoal.kernels.bound_cells import Demand
-
-    wanted = distinct_demands(rules)
-    values: list[list[int]] = [[] for _ in range(points)]
-    owner: list[int] = []
-    for rule, (codes, width, _) in enumerate(wanted):
-        base = len(owner)
-        owner += [rule] * width
-        known = codes >= 0
-        pairs = np.unique(of_record[known] * width + codes[known])
-        for pair in pairs.tolist():
-            values[pair // width].append(base + pair % width)
-    first = np.concatenate([[0], np.cumsum([len(v) for v in values])]).astype(np.int64)
-    return Demand(
-        k,
-        first,
-        np.array([v for own in values for v in own], dtype=np.int32),
-        np.array(owner, dtype=np.int32),
-        np.array([p for _, _, p in wanted], dtype=np.int64),
-    )
-
-
-def _ascended(family: _Family, u: Floats, progress: Progress) -> Floats:
-    from shoal.kernels import bounds as kernel
-
-    cells, size, k = family.cells, family.size, family.k
-    begin_of, cell_of, place_of = kernel.invert(cells, len(size))
-    sums, least = np.zeros(len(cells.loss)), np.zeros(len(cells.loss))
-    binding = begin_of[:-1].copy()
-    ceiling = k * u / np.minimum(size, k)
-    u = u.copy()
-    patience = 10**9 if k <= PATIENT_UP_TO else PATIENCE
-    for fraction in STEPS:
-        for begin, stop in _stretches(cells, k, progress):
-            kernel.top_sums(cells, size, u, k, sums, least, begin, stop)
-        order = np.lexsort((np.arange(len(u)), u))
-        order, at = order[ceiling[order] > u[order] + 1e-12].astype(np.int64), np.zeros(2, dtype=np.int64)
-        with progress.stage(weight=1 / len(STEPS)) as part:
-            while at[kernel.NEXT] < len(order):
-                kernel.ascend(
-                    cells, family.axis, size, k, begin_of, cell_of, place_of, ceiling, binding, order, fraction, patience,
-                    u, sums, least, at, int(at[kernel.STEPS]) + SLICE,
-                )  # fmt: skip
-                part(at[kernel.NEXT] / len(order))
-    return u
-
-
-def _mended(family: _Family, u: Floats, progress: Progress) -> Floats:
-    """u scaled back until no box is broken; a hair below, so that rounding breaks none either."""
-    for _ in range(20):
-        factor = _factors(family, u, progress)
-        if (factor >= 1).all():
-            break
-        u = u * factor
-    return np.asarray(u * (1 - 1e-12))
-
-
-def _factors(family: _Family, u: Floats, progress: Progress) -> Floats:
-    from shoal.kernels import bounds as kernel
-
-    cells, size, k, factor = family.cells, family.size, family.k, np.ones(len(u))
-    sums, least = np.zeros(len(cells.loss)), np.zeros(len(cells.loss))
-    for begin, stop in _stretches(cells, k, progress):
-        kernel.top_sums(cells, size, u, k, sums, least, begin, stop)
-    for part in _stretches(cells, k, progress):
-        kernel.mend(cells, family.axis, size, k, u, sums, factor, part)
-    return factor
-
-
-def _stretches(cells: Cells, cost: int, progress: Progress) -> Iterator[tuple[int, int]]:
-    """Stretches of cells with about the work of a slice each, where a place costs so many steps."""
-    marks = np.arange(0, int(cells.start[-1]), max(1, SLICE // (8 * cost)))
-    edges = np.unique(np.append(np.searchsorted(cells.start, marks), len(cells.loss)))
-    for begin, stop in pairwise(edges.tolist()):
-        progress.check()
-        yield begin, stop
+    keep, lengths = pool.push > 0, np.diff(pool.start)
+    inside = np.repeat(keep, lengths)
+    start = np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64)
+    return Rows(start, pool.points[inside], pool.share[inside], pool.cost[keep], pool.push[keep])

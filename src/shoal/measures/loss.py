@@ -6,7 +6,7 @@ Losses are taken from class *states*: what a class publishes. A suppressed recor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -235,8 +235,13 @@ def discernibility(sizes: Ints, suppressed: int, n: int, k: int = 1) -> float:
     return exact.total(np.where(sizes >= k, as_floats**2, n * as_floats)) + float(n) * suppressed
 
 
-def distinct_losses(data: Microdata, partition: Partition, progress: Progress | None = None) -> Floats:
-    """Distinct values of the class over those of the table; numbers by width (docs/measures.md#ncp_distinct)."""
+def distinct_losses(
+    data: Microdata, partition: Partition, progress: Progress | None = None, everything: Sequence[int] | None = None
+) -> Floats:
+    """Distinct values of the class over those of the table; numbers by width (docs/measures.md#ncp_distinct).
+
+    `everything` is how many the table has, where `data` is only some of its records.
+    """
     result = np.zeros((partition.classes, len(data.domains)))
     inside, space, told = members(data, partition), data.space("ncp"), Progress.of(progress)
     tight = inside.states(space)
@@ -248,8 +253,8 @@ def distinct_losses(data: Microdata, partition: Partition, progress: Progress | 
             continue
         cells = np.unique(inside.labels.astype(np.int64) * domain.size + inside.codes[:, a])
         distinct = np.bincount(cells // domain.size, minlength=partition.classes)
-        everything = len(np.unique(data.points.codes[:, a]))
-        result[:, a] = np.where(distinct > 1, distinct / everything, 0.0)
+        table = len(np.unique(data.points.codes[:, a])) if everything is None else everything[a]
+        result[:, a] = np.where(distinct > 1, distinct / table, 0.0)
     return result
 
 
@@ -316,26 +321,39 @@ def sse(data: Microdata, partition: Partition, *, progress: Told | None = None) 
     within = total = 0.0
     inside, points, told = members(data, partition), data.points, Progress.of(progress)
     for a, domain in enumerate(told.each(data.domains)):
-        if not isinstance(domain, Interval) or domain.labels is not None:
+        if not isinstance(domain, Interval) or not numeric(domain):
             continue
-        mean, spread = _moments(domain, points.codes[:, a], points.weights)
+        mean, spread = moments(domain, points.codes[:, a], points.weights)
         if spread <= 0:
             continue
-        known = inside.codes[:, a] < domain.missing_code
-        owners, numbers = inside.labels[known], domain.values[inside.codes[known, a]]
-        weights = np.ones(len(numbers)) if inside.weights is None else inside.weights[known].astype(np.float64)
-        counts = np.maximum(1, np.bincount(owners, weights, partition.classes))
-        means = np.bincount(owners, weights * numbers, partition.classes) / counts
+        found = within_classes(domain, inside.codes[:, a], inside.labels, inside.weights, partition.classes)
         lost = 0.0
         if partition.suppressed:
             away = data.codes[partition.labels < 0, a]
             lost = exact.total((domain.values[away[away < domain.missing_code]] - mean) ** 2)
-        within += (exact.weighed(weights, (numbers - means[owners]) ** 2) + lost) / spread
+        within += (exact.total(found) + lost) / spread
         total += 1.0
     return 100 * within / total if total else float("nan")
 
 
-def _moments(domain: Interval, codes: NDArray[np.int32], weights: Ints) -> tuple[float, float]:
+def numeric(domain: Interval) -> bool:
+    """Whether the values are numbers, and not ordered labels."""
+    return domain.labels is None
+
+
+def within_classes(
+    domain: Interval, codes: NDArray[np.int32], labels: NDArray[np.int32], weights: Ints | None, classes: int
+) -> Floats:
+    """Squared differences of known values from the mean of their class, one entry a row (`weights`: for so many records)."""
+    known = codes < domain.missing_code
+    owners, numbers = labels[known], domain.values[codes[known]]
+    heavy = np.ones(len(numbers)) if weights is None else weights[known].astype(np.float64)
+    counts = np.maximum(1, np.bincount(owners, heavy, classes))
+    means = np.bincount(owners, heavy * numbers, classes) / counts
+    return np.asarray(heavy * (numbers - means[owners]) ** 2)
+
+
+def moments(domain: Interval, codes: NDArray[np.int32], weights: Ints) -> tuple[float, float]:
     """Mean and sum of squared differences from it, over the known values."""
     known = codes < domain.missing_code
     if not known.any():

@@ -17,8 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InputError
-from shoal.measures.attacks import Exposure, MaskedTable, shared_quasi
+from shoal.measures.attacks import shared_quasi
+from shoal.measures.exposure import Exposure
 from shoal.measures.regions import common_space, relate
+from shoal.measures.seen import MaskedTable
 from shoal.microdata import Microdata
 from shoal.models.base import TOLERANCE
 from shoal.models.persons import one_row_each
@@ -112,7 +114,7 @@ def minimality_attack(
     tell who is in which. Returns what is exposed.
 
     >>> import polars as pl, shoal
-    >>> from shoal.measures.attacks import MaskedTable
+    >>> from shoal.measures.seen import MaskedTable
     >>> masked = pl.DataFrame({"age": ["[20, 21]"] * 7, "illness": ["HIV", "HIV"] + ["flu"] * 5})
     >>> schema = shoal.Schema({"age": shoal.Attribute(role="quasi"), "illness": shoal.Attribute(role="sensitive")})
     >>> everybody = pl.DataFrame({"age": [20, 20, 21, 21, 21, 21, 21]})

@@ -31,8 +31,10 @@ from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import InputError, require_a
-from shoal.measures.attacks import Exposure, Floats, Ints, MaskedTable, shared_quasi
+from shoal.measures.attacks import shared_quasi
+from shoal.measures.exposure import Exposure
 from shoal.measures.regions import common_space, relate
+from shoal.measures.seen import Floats, Ints, MaskedTable
 from shoal.progress import Progress, Told
 from shoal.schema import Schema
 from shoal.space import Space, States

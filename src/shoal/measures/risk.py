@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from shoal import exact
 from shoal.errors import ConfigError, InputError
-from shoal.measures.attacks import MaskedTable, shared_quasi
+from shoal.measures.attacks import shared_quasi
 from shoal.measures.regions import common_space, relate
+from shoal.measures.seen import MaskedTable
 from shoal.models.base import TOLERANCE
 
 __all__ = [

@@ -120,6 +120,8 @@ class Model(ABC):
     per_attribute: ClassVar[bool] = True
     persons: ClassVar[str | None] = None
     """How the model counts people with several rows (docs/persons.md): distinct, weighed, shares, spread or mean."""
+    folds: ClassVar[bool] = True
+    """Whether the strongest value over some classes and some more is the weaker of the two (docs/scale.md#verdicts)."""
     local: ClassVar[bool] = False
     """Whether a class is judged by itself: neither its deficit nor the least size of a class depends on other records."""
 

@@ -1,7 +1,8 @@
 """A sensitive attribute as models see it: its values, how many records have each, and what is counted of them.
 
 Models are bound to counts, not to records: whoever has the counts of a table's values can ask its rules, wherever the
-records are. `Sensitive` is the attribute of a table whose records are at hand.
+records are. `Sensitive` is the attribute of a table whose records are at hand, or of one of which only the distinct values
+are, each with the number of records that have it (`weights`).
 
 >>> illness = Sensitive("illness", np.array([0, 1, 1, -1], dtype=np.int32), ("flu", "HIV"))
 >>> illness.counts.tolist()
@@ -83,7 +84,7 @@ class Sensitive:
     `name` is the column; `codes` has one number a record, -1 for missing, and `labels` the text of each; `numbers` the
     value behind each code where they are numbers; `ordered` says whether the codes are in a meaningful order.
     `taxonomy`, `protect` and `categories` are the schema's; `beside` has one label a record, by column, for models that
-    want them.
+    want them. `weights` says for how many records each entry of `codes` stands; one by default.
     """
 
     name: str
@@ -95,11 +96,14 @@ class Sensitive:
     protect: tuple[str, ...] = ()
     categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
     beside: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
+    weights: Ints | None = None
 
     @cached_property
     def counts(self) -> Ints:
         """How many records have each code."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels)).astype(np.int64)
+        known = self.codes >= 0
+        weights = None if self.weights is None else self.weights[known]
+        return np.bincount(self.codes[known], weights, minlength=len(self.labels)).astype(np.int64)
 
     def pairs(self, beside: str) -> Pairs | None:
         """The pairs with the labels of another column."""
@@ -112,7 +116,9 @@ class Sensitive:
     def take(self, records: NDArray[Any]) -> Sensitive:
         """Some of the records."""
         codes = np.ascontiguousarray(self.codes[records])
-        return replace(self, codes=codes, beside={name: labels[records] for name, labels in self.beside.items()})
+        weights = None if self.weights is None else self.weights[records]
+        beside = {name: labels[records] for name, labels in self.beside.items()}
+        return replace(self, codes=codes, beside=beside, weights=weights)
 
     def labelled(self, beside: Mapping[str, NDArray[np.object_]]) -> Self:
         """With the labels of other columns, record by record."""
@@ -120,16 +126,17 @@ class Sensitive:
 
     @cached_property
     def _paired(self) -> dict[str, tuple[Pairs, Codes]]:
-        return {name: _paired(self.codes, labels) for name, labels in self.beside.items()}
+        return {name: _paired(self.codes, labels, self.weights) for name, labels in self.beside.items()}
 
 
-def _paired(codes: Codes, beside: NDArray[np.object_]) -> tuple[Pairs, Codes]:
+def _paired(codes: Codes, beside: NDArray[np.object_], weights: Ints | None) -> tuple[Pairs, Codes]:
     texts = np.asarray(beside, dtype=object).copy()
     texts[texts == np.array(None)] = ""
     labels, which = np.unique(texts.astype(str), return_inverse=True)
     known = codes >= 0
     keys = codes.astype(np.int64) * len(labels) + which
-    found, pair, counts = np.unique(keys[known], return_inverse=True, return_counts=True)
+    found, pair = np.unique(keys[known], return_inverse=True)
+    counts = np.bincount(pair, None if weights is None else weights[known], minlength=len(found))
     of_record = np.full(len(codes), -1, dtype=np.int32)
     of_record[known] = pair
     pairs = Pairs(found // len(labels), tuple(str(labels[key % len(labels)]) for key in found), counts.astype(np.int64))
@@ -145,6 +152,8 @@ class View:
     group: Codes | None = None
     """The group of each code, -1 for none; without it every code (or pair) is counted by itself."""
     beside: str | None = None
+    groups: int = 0
+    """Where codes are sets of groups, of which there are very many and in a class a few: how many groups there are."""
 
     def grouped(self) -> Ints:
         """The group of each code, -1 for none."""

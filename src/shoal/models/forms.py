@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+BITS = 64
+"""Bits of a word that tells a set of groups: what an integer of compiled loops has."""
+
 
 class Kind(IntEnum):
     """The forms that compiled loops can evaluate (`shoal.kernels.rules` says what their numbers mean there)."""
@@ -325,8 +328,8 @@ class Hitting(Form):
     groups: int
 
     def ints(self) -> Ints:
-        """p, how many groups there are, where each set begins, and the sets."""
-        return np.concatenate([[self.p, self.groups], self.sets.starts, self.sets.members])
+        """p, how many groups there are, where each set begins, the sets in bits, and the sets."""
+        return np.concatenate([[self.p, self.groups], self.sets.starts, self.sets.words(BITS), self.sets.members])
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,8 @@ class KPQR(Model):
     persons: ClassVar[str] = "mean"
     superset_closed: ClassVar[bool] = False
     union_closed: ClassVar[bool] = False
+    # Which classes are tested depends on the fewest values of any.
+    folds: ClassVar[bool] = False
     main: ClassVar[str] = "p"
 
     @classmethod

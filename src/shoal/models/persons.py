@@ -18,7 +18,7 @@ from shoal.errors import UnsupportedError
 from shoal.models.base import Model, Rule, settled
 from shoal.models.column import Codes, Floats, Ints, Pairs, Sensitive, View
 from shoal.models.forms import Form, Hitting, Summed, Weight
-from shoal.models.sets import DEEPEST, PARTS, Sets, class_hitting_numbers, means, number_sets, summed
+from shoal.models.sets import DEEPEST, PARTS, Counts, Sets, class_hitting_numbers, means, number_sets, summed
 
 Counting = Literal["distinct", "weighed", "shares", "spread", "mean"]
 
@@ -50,6 +50,10 @@ class Crowd:
     def sets(self) -> tuple[Codes, Sets]:
         """The set of values of each person, -1 where none is known, and the distinct sets."""
         return number_sets(self.owner, self.rows.codes, self.count)
+
+    def numbered(self, codes: Codes) -> tuple[Codes, Sets]:
+        """The set of codes of each person, by the codes of their rows, and the distinct sets."""
+        return self.sets if codes is self.rows.codes else number_sets(self.owner, codes, self.count)
 
     @property
     def single(self) -> Sensitive | None:
@@ -111,7 +115,7 @@ class _Counted:
         return replace(pairs, counts=self._of(self.crowd.rows.paired(beside), len(pairs.counts)))
 
     def _of(self, codes: Codes, width: int) -> Ints:
-        own, sets = number_sets(self.crowd.owner, codes, self.crowd.count)
+        own, sets = self.crowd.numbered(codes)
         persons = np.bincount(own[own >= 0], minlength=len(sets)).astype(np.int64)
         return np.asarray(persons @ sets.incidence(max(1, width), spread=self.spread), dtype=np.int64)[:width]
 
@@ -178,12 +182,12 @@ class SetRule(Rule):
             inner, owner, codes = told
         assert inner.view is not None
         self.inner, self.attribute = inner, crowd.name
-        of_person, self.sets = number_sets(owner, codes, crowd.count)
+        of_person, self.sets = crowd.numbered(codes) if told is None else number_sets(owner, codes, crowd.count)
         if not len(self.sets):
             self.sets = Sets.of([[]])
-        self.view = PersonView(("sets", *inner.view.key), len(self.sets), of_person=of_person)
+        key, self.groups = ("sets", *inner.view.key), inner.view.width
+        self.view = PersonView(key, len(self.sets), groups=self.groups, of_person=of_person)
         self.table_counts = np.bincount(of_person[of_person >= 0], minlength=self.view.width).astype(np.int64)
-        self.groups = inner.view.width
         self.spread = inner.model.persons == "spread"
 
     @cached_property
@@ -191,7 +195,7 @@ class SetRule(Rule):
         """Sets × groups."""
         return self.sets.incidence(self.groups, spread=self.spread)
 
-    def having(self, counts: Ints) -> Ints:
+    def having(self, counts: Counts) -> Ints:
         """Classes × groups: how many persons have each group, or which parts of them."""
         return summed(counts, self.incidence)
 
@@ -202,7 +206,7 @@ class SummedRule(SetRule):
     def _sizes(self, sizes: Ints) -> Ints:
         return sizes * PARTS if self.spread else sizes
 
-    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+    def deficit(self, sizes: Ints, counts: Counts) -> Floats:
         """That of the ordinary rule."""
         return self.inner.deficit(self._sizes(sizes), self.having(counts))
 
@@ -228,7 +232,7 @@ class HittingRule(SetRule):
         """How many groups are asked for."""
         return int(getattr(self.model, self.model.main))
 
-    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+    def deficit(self, sizes: Ints, counts: Counts) -> Floats:
         """How far the hitting number is below p."""
         found = class_hitting_numbers(counts, self.sets, self.incidence, self.p)
         return np.asarray(self.p - found, dtype=np.float64)
@@ -291,7 +295,7 @@ class WeighedRule(HittingRule):
             return np.zeros(len(self.sets), dtype=np.int64)
         return np.asarray(np.minimum.reduceat(self._weight().ranks[self.sets.members], self.sets.starts[:-1]))
 
-    def missing(self, counts: Ints) -> Floats:
+    def missing(self, counts: Counts) -> Floats:
         """The weight that classes lack."""
         weight = self._weight()
         if weight.once:
@@ -300,7 +304,7 @@ class WeighedRule(HittingRule):
             total = counts @ self.ranks
         return settled(weight.alpha - total / weight.steps)
 
-    def deficit(self, sizes: Ints, counts: Ints) -> Floats:
+    def deficit(self, sizes: Ints, counts: Counts) -> Floats:
         """Groups and weight that are missing."""
         return super().deficit(sizes, counts) + self.missing(counts)
 

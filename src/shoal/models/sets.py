@@ -24,22 +24,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shoal.pieces import CELLS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Counts: TypeAlias = "Ints | csr_array"
+"""Classes × sets, of which a class has few: all of them, or those that occur."""
 
 PARTS = 720_720
 """A person's weight in whole parts, so that sums are exact: every number up to 16 divides it. Of more values, the first ones get
 one part more than the last."""
 DEEPEST = 12
 """Hitting numbers are told up to this many values; more is "at least"."""
+TOGETHER = 100_000
+"""Hitting numbers of classes with so many sets are searched together: a fortieth of the numbers that there may be on the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +80,13 @@ class Sets:
         of = np.repeat(self.lengths, self.lengths)
         place = np.arange(len(self.members)) - np.repeat(self.starts[:-1], self.lengths)
         return (PARTS // of + (place < PARTS % of)).astype(np.int64)
+
+    def words(self, bits: int) -> Ints:
+        """The codes of each set as so many bits of a word, which codes that differ by that number share."""
+        words = np.zeros(len(self), dtype=np.uint64)
+        owners = np.repeat(np.arange(len(self)), self.lengths)
+        np.bitwise_or.at(words, owners, np.uint64(1) << (self.members % bits).astype(np.uint64))
+        return words.view(np.int64)
 
     def incidence(self, width: int, *, spread: bool = False) -> csr_array:
         """Sets × codes: 1 for each member, or its parts."""
@@ -150,22 +163,80 @@ def cannot_be_hit(sizes: Ints, having: Ints, depth: int) -> NDArray[np.bool_]:
     return np.asarray(largest.sum(axis=1) < sizes)
 
 
-def summed(counts: Ints, incidence: csr_array) -> Ints:
+def sparse(labels: NDArray[Any], codes: NDArray[Any], classes: int, width: int) -> csr_array:
+    """Classes × codes: how many of each class have each code; label or code -1 is nobody's. Of many codes a class has few."""
+    from scipy.sparse import csr_array
+
+    known = (labels >= 0) & (codes >= 0)
+    cells, counts = np.unique(labels[known].astype(np.int64) * width + codes[known], return_counts=True)
+    starts = np.searchsorted(cells, np.arange(classes + 1) * width)
+    return csr_array((counts.astype(np.int64), cells % width, starts), shape=(classes, width))
+
+
+def summed(counts: Counts, incidence: csr_array) -> Ints:
     """Classes × codes from classes × sets, of which a class has few."""
     from scipy.sparse import csr_array
 
     return np.asarray((csr_array(counts) @ incidence).toarray(), dtype=np.int64)
 
 
-def class_hitting_numbers(counts: Ints, sets: Sets, incidence: csr_array, limit: int) -> Ints:
+def class_hitting_numbers(counts: Counts, sets: Sets, incidence: csr_array, limit: int) -> Ints:
     """The hitting number of each class (rows of `counts` over sets), told up to `limit`."""
-    known = counts.sum(axis=1)
-    having = summed(counts, incidence)
-    found = np.full(len(counts), limit, dtype=np.int64)
-    for row in np.flatnonzero(~cannot_be_hit(known, having, limit - 1)):
-        present = [sets.values(int(i)) for i in np.flatnonzero(counts[row])]
-        found[row] = hitting_number(_minimal(present), limit)
+    from scipy.sparse import csr_array
+
+    occurring = csr_array(counts)
+    starts, present = occurring.indptr.astype(np.int64), occurring.indices.astype(np.int64)
+    known = np.asarray(occurring.sum(axis=1), dtype=np.int64)
+    found = np.full(occurring.shape[0], limit, dtype=np.int64)
+    asked = np.flatnonzero(~cannot_be_hit(known, summed(occurring, incidence), limit - 1))
+    batch = np.cumsum(starts[asked + 1] - starts[asked]) // TOGETHER
+    for some in np.split(asked, np.flatnonzero(np.diff(batch)) + 1):
+        found[some] = _hit_together(some, starts, present, sets, limit)
     return found
+
+
+def _hit_together(rows: Ints, starts: Ints, present: Ints, sets: Sets, limit: int) -> Ints:
+    """The hitting numbers of some classes, as `hitting_number` finds them, but a depth of all classes at a time.
+
+    An *attempt* is a class with some codes chosen and the sets that these do not meet. Where there would be too many attempts,
+    the classes are left to `hitting_number`, which makes one after the other.
+    """
+    found = np.full(len(rows), limit, dtype=np.int64)
+    width = int(sets.members.max(initial=0)) + 1
+    pairs = np.repeat(np.arange(len(sets)), sets.lengths) * width + sets.members
+    lengths = starts[rows + 1] - starts[rows]
+    of_attempt, unmet = np.arange(len(rows)), present[_ranges(starts[rows], lengths)]
+    for depth in range(limit):
+        done = of_attempt[lengths == 0]
+        found[done[found[done] == limit]] = depth
+        alive = np.flatnonzero((lengths > 0) & (found[of_attempt] == limit))
+        if depth + 1 == limit or not len(alive):
+            break
+        begins = np.cumsum(lengths) - lengths
+        # The codes of the smallest set of each attempt are its branches.
+        by_size = np.lexsort((sets.lengths[unmet], np.repeat(np.arange(len(lengths)), lengths)))
+        smallest = unmet[by_size[begins[alive]]]
+        branches = sets.lengths[smallest]
+        if int((branches * lengths[alive]).sum()) > CELLS:
+            for i in np.unique(of_attempt[alive]):
+                own = [sets.values(int(s)) for s in present[starts[rows[i]] : starts[rows[i] + 1]]]
+                found[i] = hitting_number(_minimal(own), limit)
+            break
+        chosen = sets.members[_ranges(sets.starts[smallest], branches)]
+        before = np.repeat(alive, branches)
+        entries = unmet[_ranges(begins[before], lengths[before])]
+        attempt = np.repeat(np.arange(len(before)), lengths[before])
+        key = entries * width + chosen[attempt]
+        left = pairs[np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)] != key
+        of_attempt, unmet = of_attempt[before], entries[left]
+        lengths = np.bincount(attempt[left], minlength=len(before))
+    return found
+
+
+def _ranges(begins: Ints, lengths: Ints) -> Ints:
+    """The numbers from each beginning on, as many as said, one range after the other."""
+    ends = np.cumsum(lengths)
+    return np.arange(int(lengths.sum())) + np.repeat(begins - ends + lengths, lengths)
 
 
 def _minimal(sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ from shoal.partition import Partition
 from shoal.policy import Rules
 from shoal.progress import SLICE, Progress, Told, side_by_side
 from shoal.refine.box_tables import Encoded, Part, by_class, encode, spread, take
-from shoal.refine.effort import Effort, box_budget
+from shoal.refine.effort import Effort, box_budget, remoteness
 from shoal.refine.regions import regions
 from shoal.space import Space
 
@@ -42,8 +42,14 @@ REGION_RECORDS, REGION_CLASSES = 120_000, 1_500
 ROUNDS = 8
 # Losses are sums: what differs by less is the same, added in another order.
 EPSILON = 1e-9
-# The share of the whole time that near tuples may take; most searches need less for them.
+# The share of the whole time that near tuples take, as progress tells it; most searches need less for them.
 NEAR_SHARE = 0.1
+# Finding near tuples may take this share of the budget beside the search; what it takes beyond comes off the search, which
+# keeps at least half.
+BESIDE, KEPT = 0.1, 0.5
+# Where steps see near tuples alone, a record that heat sends away comes back less easily: with all the heat, 30,000 answers to 24
+# questions lose 2 % more.
+GENTLE = 0.2
 
 
 def box_search(
@@ -61,13 +67,13 @@ def box_search(
     `effort` is "fast", "thorough" or a number of nominal seconds; `progress` is called with the share that is done.
     """
     told = Progress.of(progress)
-    flat_rules = rules.flat()
-    if flat_rules is None:
+    if rules.flat() is None:
         raise UnsupportedError(
             "The box search needs a policy of which every model has a compiled form; turn refine off."
         )
     inside = np.flatnonzero(partition.labels >= 0)
-    budget = box_budget(effort, len(inside))
+    # A range takes two words and so does a set of up to 128 values; larger sets make every operation heavier.
+    budget = box_budget(effort, len(inside), len(space.domains), max(0, space.width - 2 * len(space.domains)))
     if len(inside) < 2 * rules.k:
         return partition
     if rules.deficits(partition.labels, partition.classes).max() > 0:
@@ -77,7 +83,7 @@ def box_search(
     if rules.union_closed:
         labels = _pooled(rows, space, labels)
     with told.stage("finding near records", NEAR_SHARE) as part:
-        whole = encode(rows, space, rules, inside, part)
+        whole = encode(rows, space, rules, inside, part, budget=budget, seed=seed)
     with told.stage("searching for better classes") as part:
         found = _Search.over(whole, budget, seed).run(labels, part)
     if found is None:
@@ -116,6 +122,8 @@ class _Search:
     def over(cls, whole: Encoded, budget: int, seed: int) -> _Search:
         """A search over these records, in as many regions as there have to be."""
         n = len(whole.codes)
+        left = min(budget, max(KEPT * budget, (1 + BESIDE) * budget - whole.work))
+        budget = int(left / remoteness(*whole.tuples.shape))
         count = max(1, min(-(-n // REGION_RECORDS), n // (whole.rules.k * REGION_CLASSES)))
         return cls(whole, budget, seed, _strangers(whole.codes, whole.space, seed), count, ROUNDS if count > 1 else 1)
 
@@ -150,11 +158,11 @@ class _Search:
         desk.random = np.uint64(np.random.default_rng([self.seed, job.round, job.place]).integers(1, 2**63))
         before = total = best = part.total()
         kept = part.held()
-        slices = SLICES // self.rounds
+        slices, warmth = SLICES // self.rounds, GENTLE if desk.narrow else 1.0
         budget = self.budget * size // (n * self.rounds)
         for i in range(slices):
             cooled = (1 - (job.round + i / slices) / self.rounds) ** 2
-            heat = _heat(total, int(desk.live), size / rules.k, self.strangers) * cooled
+            heat = warmth * _heat(total, int(desk.live), size / rules.k, self.strangers) * cooled
             total += self.walk(part, heat, budget * (i + 1) // slices, progress)
             # Only the end has to be as good as can be; until then a round hands on the state it has cooled to.
             if total < best - EPSILON or job.round < self.rounds - 1:
@@ -166,8 +174,7 @@ class _Search:
         """Steps at one temperature until the budget counts so many operations; what the loss changes by."""
         from shoal.kernels.box_search import search
 
-        flat, desk = self.whole.rules.flat(), part.store.desk
-        assert flat is not None
+        flat, desk = self.whole.flat, part.store.desk
         desk.gained = np.float64(0.0)
         while desk.work < until:
             search(self.whole.gauge, flat, part.table, part.store, heat, min(until, int(desk.work) + SLICE))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.policy import Rules
-from shoal.progress import SLICE, Progress, side_by_side
+from shoal.models import Kind
+from shoal.policy import FlatRules, Rules
+from shoal.progress import Progress
+from shoal.refine.near import NEAR, near_tuples, tree_order
 from shoal.space import Space
 
 if TYPE_CHECKING:
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-# So many near tuples are known of each; with half of them a fast search of Adult with k = 5 loses 0.4 % more.
-NEAR = 32
-# Near tuples are looked for in stretches of so many, on all cores; the first of a stretch has no neighbour to start from.
-CHUNK = 2_000
-# So many tuples below the last nodes of the tree: to look at a few costs less than to go a level deeper.
-LEAF = 8
+# Sets of tuples are looked through a word at a time, for every attribute: beyond so many tuples × attributes near tuples alone
+# are looked at, where they have CROWD times the records that a class needs.
+SETS, CROWD = 100_000, 2
 # How often a step shifts a record, gathers near records, changes a class, generalizes a tuple at random, or joins near
 # tuples (the rest: a class grows), for k far below MIDDLE and for k far above.
 SMALL = (0.40, 0.38, 0.08, 0.04, 0.06)
@@ -37,11 +34,15 @@ MIDDLE = 15
 class Encoded:
     """The records in the search: distinct tuples in the order of a tree with their neighbours, and points.
 
-    A point is a tuple with sensitive codes. `records` are the numbers that the rules know the records by.
+    A point is a tuple with sensitive codes. `records` are the numbers that the rules know the records by; `flat` are the rules
+    for histograms with so many columns, and `bins` says in which of them a point is counted. `work` is what finding the
+    neighbours took of the budget.
     """
 
     space: Space
     rules: Rules
+    flat: FlatRules
+    columns: int
     records: Ints
     codes: NDArray[np.int32]
     gauge: Gauge
@@ -50,6 +51,7 @@ class Encoded:
     bins: NDArray[np.int32]
     tuple_of_point: Ints
     point_of_record: Ints
+    work: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,59 +81,86 @@ class Part:
         return labels
 
 
-def encode(codes: NDArray[np.int32], space: Space, rules: Rules, records: Ints, progress: Progress) -> Encoded:
-    """What holds for all classes and all regions."""
+def encode(
+    codes: NDArray[np.int32],
+    space: Space,
+    rules: Rules,
+    records: Ints,
+    progress: Progress,
+    *,
+    budget: int,
+    seed: int = 0,
+) -> Encoded:
+    """What holds for all classes and all regions; near tuples are as good as a share of the budget allows."""
     from shoal.kernels.box_gauge import gauge as packed
     from shoal.kernels.space import flatten
 
     gauge = packed(flatten(space))
     first, of_record = _distinct(codes)
-    order, nodes = _tree(space, codes[first], progress)
+    order, nodes = tree_order(space, codes[first], progress)
     tuples = np.ascontiguousarray(codes[first][order])
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     of_record = place[of_record]
     views = rules.codes()[records]
-    offsets = np.concatenate([[0], np.cumsum([view.width for view in rules.views])]).astype(np.int64)
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
-    bins = np.where(views[point_first] >= 0, views[point_first] + offsets[:-1], -1).astype(np.int32)
-    near = _nearest(gauge, tuples, nodes, progress)
-    return Encoded(space, rules, records, codes, gauge, tuples, near, bins, of_record[point_first], points)
+    flat, bins, columns = _columns(rules, views[point_first])
+    near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress)
+    return Encoded(
+        space, rules, flat, columns, records, codes, gauge, tuples, near, bins, of_record[point_first], points, work
+    )
 
 
-def _nearest(gauge: Gauge, tuples: NDArray[np.int32], nodes: Ints, progress: Progress) -> NDArray[np.int32]:
-    """The tuples nearest to each, a stretch of tuples after the other, on all cores."""
-    from shoal.kernels.box_near import nearest
+def _columns(rules: Rules, codes: NDArray[np.int32]) -> tuple[FlatRules, NDArray[np.int32], int]:
+    """The rules for histograms, the columns in which rows of codes are counted (-1: nowhere), and how many there are.
 
-    near = np.zeros((len(tuples), min(NEAR, max(1, len(tuples) - 1))), dtype=np.int32)
+    Persons have very many sets of values, of which a class has a few: behind all histograms are the sums of blocks of them, so
+    that those that occur are found without looking at all of them.
+    """
+    from shoal.kernels.hitting import BLOCK
 
-    def stretch(edge: tuple[int, int], part: Progress) -> None:
-        at, end = edge
-        while at < end:
-            at = nearest(gauge, tuples, nodes, near, (edge[0], at, end), SLICE)
-            part((at - edge[0]) / (end - edge[0]))
-
-    edges = list(pairwise([*range(0, len(tuples), CHUNK), len(tuples)]))
-    side_by_side(stretch, edges, progress, threads=os.cpu_count() or 1)
-    return near
+    flat, entries = rules.flat(), rules.entries
+    assert flat is not None
+    assert entries is not None
+    bins, columns = rules.cells(codes), int(rules.view_starts[-1])
+    if flat.sets is not None:
+        sets = flat.sets.copy()
+        of_sets = [i for i, entry in enumerate(entries) if entry.form.kind >= Kind.HITTING]
+        for view in dict.fromkeys(entries[i].view for i in of_sets):
+            sets[[i for i in of_sets if entries[i].view == view]] = columns
+            bins = np.column_stack([bins, np.where(codes[:, view] >= 0, columns + codes[:, view] // BLOCK, -1)])
+            columns += -(-rules.views[view].width // BLOCK)
+        flat = flat._replace(sets=sets)
+    return flat, np.ascontiguousarray(bins, dtype=np.int32), columns
 
 
 def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
     """A part of the table: some records, and the class of each of them (0, 1, 2 … without gaps)."""
+    from shoal.kernels.box_draft import cover
     from shoal.kernels.box_types import Table
 
     used_points, points = np.unique(whole.point_of_record[records], return_inverse=True)
     used, tuple_of_point = np.unique(whole.tuple_of_point[used_points], return_inverse=True)
     points, tuple_of_point = points.ravel(), tuple_of_point.ravel()
     tuples = whole.tuples[used]
+    narrow = _narrow(len(tuples), len(points), tuples.shape[1], whole.rules.k)
     table = Table(
         codes=tuples,
         near=_near(whole.near, used, len(whole.tuples)),
         records=tuple_of_point[points].astype(np.int32),
         bins=whole.bins[used_points],
-        masks=_masks(whole.gauge.attributes, tuples),
+        masks=_masks(whole.gauge.attributes, tuples, empty=narrow),
     )
-    return Part(records, points, table, _store(whole, table, records, labels, tuple_of_point, points))
+    store = _store(whole, table, records, labels, tuple_of_point, points)
+    store.desk.narrow = np.int64(narrow)
+    if not narrow:
+        cover(whole.gauge, store)
+    return Part(records, points, table, store)
+
+
+def _narrow(tuples: int, records: int, attributes: int, k: int) -> bool:
+    """Whether steps look at near tuples alone: where sets of all tuples cost more to look through, and near ones are enough."""
+    return tuples * attributes > SETS and NEAR * records >= CROWD * k * tuples
 
 
 def by_class(labels: Ints) -> tuple[Ints, Ints]:
@@ -169,7 +198,6 @@ def _shares(k: int) -> dict[str, float]:
 
 def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_point: Ints, points: Ints) -> Store:
     """The partition as holdings and boxes, with room for as many classes as there can ever be and one more."""
-    from shoal.kernels.box_draft import cover
     from shoal.kernels.box_types import NOBODY, Class, Desk, Holding, Listed, Store, blank
 
     space, rules, codes = whole.space, whole.rules, whole.codes[records]
@@ -192,15 +220,14 @@ def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_p
     classes["head"][:room] = _linked(inside, "home", "class", room)
     classes["place"][:room] = lists["live"][:room] = np.arange(room)
     lists["free"][: most - used] = np.arange(used, most)
-    counts = rules.stats(spread(labels, whole.records[records], rules.n), live).counts
-    histogram = np.zeros((2 * room, sum(part.shape[1] for part in counts)), dtype=np.int32)
-    if counts:
-        histogram[:live] = np.concatenate(counts, axis=1)
+    histogram = np.zeros((room, whole.columns), dtype=np.int32)
+    for column in table.bins[points].T:
+        np.add.at(histogram, (labels[column >= 0], column[column >= 0]), 1)
     desk = blank(Desk, 1)
     known = {"k": rules.k, "closed_up": rules.superset_closed, "live": live, "free": most - used}
     for field, value in {**known, **_shares(rules.k), "old": room, "trial": 2 * room}.items():
         desk[field] = value
-    store = Store(
+    return Store(
         classes=classes,
         box=box,
         histogram=histogram,
@@ -210,8 +237,6 @@ def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_p
         lists=lists,
         desk=desk[0],
     )
-    cover(whole.gauge, store)
-    return store
 
 
 def _linked(holdings: NDArray[np.void], field: str, what: str, size: int) -> NDArray[np.int32]:
@@ -240,31 +265,13 @@ def _distinct(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
     return first.astype(np.int64), inverse.ravel().astype(np.int64)
 
 
-def _tree(space: Space, codes: NDArray[np.int32], progress: Progress) -> tuple[Ints, Ints]:
-    """An order of the tuples in which near ones are near, and the nodes of the tree above it (see `nearest`)."""
-    m = len(codes)
-    levels = (-(-m // LEAF) - 1).bit_length()
-    order = np.arange(m)
-    nodes = []
-    for level in range(levels + 1):
-        progress.check()
-        edges = (np.arange(2**level + 1) * m) >> level
-        states = space.states(codes, order, edges[:-1])
-        nodes.append(np.concatenate([states, edges[:-1, None], edges[1:, None]], axis=1))
-        if level < levels:
-            widest = np.argmax(space.losses(states) * space.weights, axis=1)
-            node = np.repeat(np.arange(2**level), np.diff(edges))
-            order = order[np.lexsort((codes[order, widest[node]], node))]
-    return order, np.concatenate(nodes).astype(np.int64)
-
-
-def _masks(attributes: Fields[Attribute], tuples: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """Sets of tuples by code, as bits."""
+def _masks(attributes: Fields[Attribute], tuples: NDArray[np.int32], *, empty: bool) -> NDArray[np.uint64]:
+    """Sets of tuples by code, as bits; if `empty`, the two rows to write on alone."""
     from shoal.kernels.space import SET
 
     m = len(tuples)
     words, rows = (m + 63) // 64, []
-    for a in range(len(attributes)):
+    for a in range(0 if empty else len(attributes)):
         kind, shift, codes = (int(attributes[name][a]) for name in ("kind", "shift", "codes"))
         groups = np.arange((codes - 1 >> shift) + 2)[:, None]
         group = tuples[:, a] >> shift

@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 from shoal.report.markup import Html, at_least, element, escaped, joined, percent
 
 # Colours that nobody would choose, each for a variable of tokens.css.
-_VARIABLES = ("ink", "ink-2", "grid", "before", "after", "bound", "mark-soft", "paper", "rule-strong", "rival")
-INK, INK_2, GRID, BEFORE, AFTER, BOUND, SOFT, PAPER, RULE, RIVAL = (f"#0{i:x}010{i:x}" for i in range(1, 11))
-_STAND_INS = dict(zip((INK, INK_2, GRID, BEFORE, AFTER, BOUND, SOFT, PAPER, RULE, RIVAL), _VARIABLES, strict=True))
+_VARIABLES = (
+    *("ink", "ink-2", "grid", "before", "after", "bound", "mark-soft", "paper", "rule-strong", "rival"),
+    *("person", "sensitive", "identifier"),
+)
+_COLOURS = tuple(f"#0{i:x}010{i:x}" for i in range(1, len(_VARIABLES) + 1))
+INK, INK_2, GRID, BEFORE, AFTER, BOUND, SOFT, PAPER, RULE, RIVAL, PERSON, SENSITIVE, IDENTIFIER = _COLOURS
+_STAND_INS = dict(zip(_COLOURS, _VARIABLES, strict=True))
 
 WIDE, NARROW, CARD = 700, 310, 520  # points of a column of text, of a phone, of a card in a notebook
 _FONT = "Liberation Sans"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shoal.declaration import ALONE, Examination, Finding
-from shoal.measures.attacks import Exposure
+from shoal.measures.exposure import Exposure
 from shoal.measures.utility import Classification, QueryError
 from shoal.progress import Progress
 from shoal.report.original import Intruder, Least, Original

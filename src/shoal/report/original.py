@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from shoal.measures.masked import read_published
 from shoal.measures.regions import relate
 from shoal.measures.utility import Classification, QueryError, classification, query_error
 from shoal.microdata import Microdata
-from shoal.profiling import speaks_of
+from shoal.naming import speaks_of
 from shoal.report.published import Published
 from shoal.space import Domain, Set, Space, States
 
@@ -30,8 +30,6 @@ LINKED = 20_000
 """Persons that are looked for in the release; of a larger table an even sample."""
 BOUND = 60_000
 """Records of a table whose bound is found in about two seconds."""
-ASCENT = 20_000
-"""Records up to which that is the sharper bound."""
 TARGETS = 20
 """A classifier is worth its time where the secret has no more values than this."""
 
@@ -158,9 +156,8 @@ class Original:
         policy = self.settings["policy"]
         # Columns count alike in the mean that is shown, whatever they weigh in the search.
         space = Space(self.data.domains, np.ones(len(self.data.domains)), "ncp")
-        effort: Literal["quick", "full"] = "full" if self.data.n <= ASCENT else "quick"
         try:
-            found = loss_bound(self.data.codes, space, self.data.rules(policy), effort=effort)
+            found = loss_bound(self.data.codes, space, self.data.rules(policy))
         except Cancelled:
             raise
         except ShoalError as problem:

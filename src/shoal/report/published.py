@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from shoal.declaration import Examination, examine
 from shoal.errors import ConfigError, ShoalError
-from shoal.measures.attacks import Exposure, MaskedTable, run_attacks
+from shoal.measures.attacks import run_attacks
+from shoal.measures.exposure import Exposure
 from shoal.measures.risk import Risks, reidentification_risk
+from shoal.measures.seen import MaskedTable
 from shoal.models import Model
 from shoal.persons import Persons, number_persons
 from shoal.policy import Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shoal.measures.attacks import Exposure
+from shoal.measures.exposure import Exposure
 from shoal.report.markup import Html, escaped, joined, number, plain, shown
 from shoal.report.original import Intruder
 from shoal.report.published import Published
@@ -61,6 +61,10 @@ def _ruling_out(exposure: Exposure, of: Published) -> Attack:
     if exposure.exposed:
         found = f"{exposure.exposed:,} of {exposure.total:,} {of.many}, in {len(exposure.classes):,} classes."
         return Attack("open", name, joined([who, on, f" for a person may be certain of another: {found}"]))
+    values = int(exposure.details["values"])
+    if values <= of.strength + 1:
+        told = f" has {values:,} value{'s' if values != 1 else ''} in the whole table: who can exclude the others needs no table."
+        return Attack("stopped", name, joined([on, told]))
     guess = f"the best guess rises to {number(100 * exposure.worst, 0)} in 100. Who can exclude more may be."
     return Attack("limited", name, joined([who, on, f" still cannot be certain of anybody’s; {guess}"]))
 
@@ -75,6 +79,8 @@ def _uneven(exposure: Exposure, of: Published) -> Attack:
     on, name = shown(exposure.attribute), "Uneven classes."
     if not exposure.exposed:
         told = joined(["No class makes a value of ", on, " more than twice as probable as the whole table does."])
+        if exposure.details.get("own"):
+            told = joined([told, " Amounts that one person of a class has are hidden by its size."])
         return Attack("stopped", name, told)
     limited = any(model.name in UNEVEN for model in of.models)
     promise = "A promise limits how far." if limited else "No promise covers this; t_closeness would."

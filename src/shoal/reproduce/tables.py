@@ -12,6 +12,8 @@ from shoal.datasets import adult, adult_taxonomy_path, census
 from shoal.microdata import Microdata
 
 SEVEN = ("age", "sex", "race", "marital-status", "education", "native-country", "workclass")
+TABLE_2 = ("age", "workclass", "education", "native-country", "marital-status", "race", "sex")
+"""The same in the order of Rahimi et al. 2015, Table 2."""
 EIGHT = ("age", "education-num", "workclass", "marital-status", "occupation", "race", "sex", "native-country")
 NUMBERS = ("age", "education-num")
 DISEASES = ("HIV", "Cancer", "Indigestion", "Flu", "Asthma", "Obesity", "Hepatitis", "Phthisis")
@@ -58,11 +60,19 @@ def adult_schema(quasi: Sequence[str], sensitive: Sequence[str] = (), taxonomies
     return schema | {name: {"role": "sensitive"} for name in sensitive}
 
 
-def adult_with_diseases(seed: int = 0, part: Any = "both", quasi: Sequence[str] = SEVEN) -> Microdata:
-    """Rahimi et al. 2015: seven quasi-identifiers and a health condition drawn at random."""
+def adult_with_diseases(
+    seed: int = 0, part: Any = "both", quasi: Sequence[str] = TABLE_2, n: int | None = None
+) -> Microdata:
+    """Rahimi et al. 2015: the quasi-identifiers of Table 2, age on its taxonomy, and a health condition drawn at random."""
     table = adult(part).select(quasi)
-    drawn = np.random.default_rng(seed).choice(DISEASES, table.height)
+    random = np.random.default_rng(seed)
+    if n is not None:
+        table = table[np.sort(random.permutation(table.height)[:n])]
+    drawn = random.choice(DISEASES, table.height)
     schema = adult_schema(quasi) | {"health": {"role": "sensitive", "categories": CATEGORIES}}
+    if "age" in quasi:
+        schema["age"] = {"role": "quasi", "kind": "category", "taxonomy": str(adult_taxonomy_path("age"))}
+        table = table.with_columns(pl.col("age").cast(pl.Int64).cast(pl.String))
     return Microdata.from_frame(table.with_columns(health=pl.Series(drawn)), schema)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.io.repeated import Alike
 from shoal.schema import Schema
 from shoal.verifier.meaning import Reading, read_cells
+from shoal.verifier.typed import end_problems, pairs_of, typed_problems
 
 Ints = NDArray[np.int64]
 # Values that a message lists as spelled alike: enough to see what is meant.
@@ -40,34 +42,46 @@ class Published:
     problems: tuple[str, ...]
 
 
-def published_classes(cells: pl.DataFrame, quasi: Sequence[str], schema: Schema) -> Published:
+def published_classes(
+    cells: pl.DataFrame, quasi: Sequence[str], schema: Schema, alike: Alike | None = None
+) -> Published:
     """Classes from the cells as they are written; and once more from what they mean, where two spellings mean one thing.
 
     `34`, `34.0` and ` 34` are three things to whoever looks at the file, and one to whoever computes with it. A policy has
-    to hold for both.
+    to hold for both. Records that are known to be written `alike` are in one class both ways, so one of each kind is looked
+    at (`cells` may have no others), and the others go where it goes.
     """
-    written = Classes(*derive_classes(cells, list(quasi)), "as written")
+    if alike is not None and cells.height != len(alike.first):
+        cells = cells.select(pl.col(list(quasi)).gather(pl.Series(alike.first)))
+    labels, groups = derive_classes(cells, list(quasi))
+    labels = labels if alike is None else labels[alike.which]
+    written = Classes(labels, groups, "as written")
     notes: list[str] = []
     problems: list[str] = []
     meanings: list[pl.Series] = []
+    # Every value that is published is published by a class, so one row a class is read and not one a record.
     for column in quasi:
-        series = cells[column]
+        series = groups[column]
         if series.dtype != pl.String:
+            problems += typed_problems(series, schema, labels)
             continue
         texts, which = _distinct(series)
         reading = read_cells(texts, column, schema)
-        problems += [problem.told(column, which) for problem in reading.problems]
+        problems += [problem.told(column, which[labels]) for problem in reading.problems]
         if reading.spellings:
-            notes.append(_spelled(column, reading))
+            notes.append(spelled(column, reading))
             keys = {key: i for i, key in enumerate(dict.fromkeys(reading.keys))}
             numbered = np.array([keys[key] for key in reading.keys], dtype=np.uint32)
             meanings.append(pl.Series(column, numbered[which]))
+    for low, high in pairs_of(quasi, schema):
+        which, ends = derive_classes(groups, [low, high])
+        problems += end_problems(ends, which[labels], schema)
     if not meanings:
         return Published((written,), tuple(notes), tuple(problems))
-    labels, groups = derive_classes(cells.select(quasi).with_columns(meanings), list(quasi))
-    first = np.full(groups.height, len(labels), dtype=np.int64)
-    np.minimum.at(first, labels, np.arange(len(labels)))
-    read = Classes(labels, cells.select(quasi)[first], "as read")
+    merged, different = derive_classes(groups.with_columns(meanings), list(quasi))
+    first = np.full(different.height, len(merged), dtype=np.int64)
+    np.minimum.at(first, merged, np.arange(len(merged)))
+    read = Classes(merged[labels], groups[first], "as read")
     return Published((written, read), tuple(notes), tuple(problems))
 
 
@@ -92,12 +106,13 @@ def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[Ints, pl.Dat
 
 
 def _distinct(series: pl.Series) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The distinct texts of a column, in order of first appearance, and which one each record has."""
+    """The distinct texts of a column, in order of first appearance, and which one each row has."""
     labels, groups = derive_classes(series.to_frame(), [series.name])
     return groups.to_series().to_list(), labels
 
 
-def _spelled(column: str, reading: Reading) -> str:
+def spelled(column: str, reading: Reading) -> str:
+    """What should be said about a column that writes one value in several ways."""
     shown = "; ".join(
         " and ".join("missing" if text is None else repr(text) for text in texts[:SHOWN])
         for texts in reading.spellings[:SHOWN]

@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, require_a
+from shoal.io.repeated import Alike
 from shoal.io.written import read_written
 from shoal.models import MODELS, Model, Rule, Sensitive
 from shoal.models.persons import Crowd
-from shoal.persons import Persons, number_persons
+from shoal.persons import Persons, number_persons, token_problem
 from shoal.policy import Policy, labelled
 from shoal.progress import Progress, Told
 from shoal.schema import Schema
@@ -33,6 +34,7 @@ def verify(
     schema: Schema,
     *,
     cells: pl.DataFrame | None = None,
+    alike: Alike | None = None,
     persons: Persons | None = None,
     progress: Told | None = None,
 ) -> Evidence:
@@ -42,6 +44,8 @@ def verify(
     - `policy`: what every class has to satisfy.
     - `schema`: who each column is, as for the original; columns that it does not know are refused.
     - `cells`: the same table as it is written in its file (`shoal.io.written`); by default the frame is what a reader sees.
+    - `alike`: which records are written alike, where reading the file has told; by default each is looked at. Then `cells` may
+      have one row for each kind, and `masked` may be without quasi-identifiers.
     - `persons`: whose each row is, for whoever knows; by default the published token says it, where the schema has a column
       of the role "person" and it is there. Without either, rows are counted, and the notes say so.
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
@@ -58,11 +62,11 @@ def verify(
     >>> print(evidence.violations[0])
     class (age = [30, 39]) with 1 record fails k_anonymity(k = 2) by 1
     """
-    _require_frames(masked, policy, schema, cells)
+    _require_frames(masked, policy, schema, cells, alike)
     told = Progress.of(progress)
     require_transformed(masked, schema)
     with told.stage(weight=0.5) as part:
-        opened = _opened(masked, schema, policy, cells, part)
+        opened = _opened(masked, schema, policy, cells, alike, part)
     if persons is None and schema.person in masked.columns:
         persons = number_persons(masked[str(schema.person)])
     crowd = Crowded.of(opened, policy, masked.height, persons, uncounted=persons is None and schema.person is not None)
@@ -71,7 +75,7 @@ def verify(
     for way in crowd.ways:
         with told.stage(weight=0.5 / len(crowd.ways)) as part:
             found.append(_judged(rules, way, crowd.columns, part))
-    checks = tuple(_weaker(same) for same in zip(*(checks for checks, _ in found), strict=True))
+    checks = tuple(weaker(same) for same in zip(*(checks for checks, _ in found), strict=True))
     written = crowd.ways[0]
     return Evidence(
         records=masked.height,
@@ -80,10 +84,21 @@ def verify(
         largest=int(written.sizes.max()),
         checks=checks,
         violations=tuple(violation for _, violations in found for violation in violations),
-        notes=opened.classes.notes + crowd.notes + tuple(note for column in opened.columns for note in _told(column)),
-        problems=opened.classes.problems + crowd.problems,
+        notes=opened.classes.notes
+        + crowd.notes
+        + tuple(note for column in opened.columns for note in told_notes(column)),
+        problems=opened.classes.problems + crowd.problems + _token_problems(masked if cells is None else cells, schema),
         persons=None if persons is None else persons.count,
     )
+
+
+def _token_problems(cells: pl.DataFrame, schema: Schema) -> tuple[str, ...]:
+    """A person column that holds something else than the tokens it was declared to hold."""
+    name = schema.person
+    if name is None or name not in cells.columns or not schema.attributes[name].only_tokens:
+        return ()
+    problem = token_problem(cells[name])
+    return () if problem is None else (problem,)
 
 
 def verify_file(
@@ -110,10 +125,12 @@ def verify_file(
     with told.stage(weight=0.3):
         written = read_written(path, missing=schema.missing, format=format)
     with told.stage() as part:
-        return verify(written.table, policy, masked_schema(schema, written.table), cells=written.cells, progress=part)
+        declared = masked_schema(schema, written.table)
+        return verify(written.table, policy, declared, cells=written.cells, alike=written.alike, progress=part)
 
 
-def _require_frames(masked: Any, policy: Any, schema: Any, cells: Any) -> None:
+def _require_frames(masked: Any, policy: Any, schema: Any, cells: Any, alike: Any) -> None:
+    require_a("alike", alike, (Alike, type(None)), "what reading the file has told")
     require_a("masked", masked, pl.DataFrame, "a polars frame")
     require_a("policy", policy, (Policy, type(None)), "a Policy")
     require_a("schema", schema, Schema, "a Schema")
@@ -141,7 +158,7 @@ def _judged(
     return checks, violations
 
 
-def _weaker(checks: Sequence[Check]) -> Check:
+def weaker(checks: Sequence[Check]) -> Check:
     """What holds in both ways to look at a table: the weaker parameter, and all classes that fail in either."""
     smaller = MODELS[checks[0].model].smaller_is_stronger
     strongest = [check.strongest for check in checks]
@@ -149,7 +166,7 @@ def _weaker(checks: Sequence[Check]) -> Check:
     return replace(checks[0], strongest=best, failing=max(check.failing for check in checks))
 
 
-def _told(column: AuditedColumn) -> Iterator[str]:
+def told_notes(column: AuditedColumn) -> Iterator[str]:
     """What was counted as one value, and what as none."""
     for spellings in column.joined[:SHOWN]:
         shown = ", ".join(repr(text) for text in spellings[:SHOWN])
@@ -167,11 +184,13 @@ def audit(
     policy: Policy | None = None,
     *,
     cells: pl.DataFrame | None = None,
+    alike: Alike | None = None,
     progress: Told | None = None,
 ) -> list[Strength]:
     """Judge a masked table by every model there is, for every sensitive attribute that the model applies to.
 
-    - `masked`, `schema`, `cells`: the table as it is published, who each column is, and how it is written, as for `verify`.
+    - `masked`, `schema`, `cells`, `alike`: the table as it is published, who each column is, and how it is written, as for
+      `verify`.
     - `policy`: where further parameters come from, for the models it names; a model's own examples serve for the others.
     - `progress`: called with the share that is done, or a `shoal.Progress`; nothing by default.
 
@@ -184,10 +203,10 @@ def audit(
     >>> {found.model: found.strongest for found in shoal.audit(masked, schema)}["alpha_k"]
     0.5
     """
-    _require_frames(masked, policy, schema, cells)
+    _require_frames(masked, policy, schema, cells, alike)
     told = Progress.of(progress)
     with told.stage(weight=0.2) as part:
-        opened = _opened(masked, schema, policy, cells, part)
+        opened = _opened(masked, schema, policy, cells, alike, part)
     columns, written = opened.columns, opened.classes.ways[0]
     rules: list[Rule] = []
     for model in _probes(policy):
@@ -278,13 +297,19 @@ class _Opened:
 
 
 def _opened(
-    masked: pl.DataFrame, schema: Schema, policy: Policy | None, cells: pl.DataFrame | None, progress: Progress
+    masked: pl.DataFrame,
+    schema: Schema,
+    policy: Policy | None,
+    cells: pl.DataFrame | None,
+    alike: Alike | None,
+    progress: Progress,
 ) -> _Opened:
-    schema = masked_schema(schema, masked)
-    quasi = published_quasi(masked, schema)
+    shown = masked if cells is None else cells
+    schema = masked_schema(schema, shown)
+    quasi = published_quasi(shown, schema)
     if masked.height == 0:
         raise InputError("The masked table has no records.")
-    classes = published_classes(masked if cells is None else cells, quasi, schema)
+    classes = published_classes(shown, quasi, schema, alike)
     progress(0.5)
     columns = [audited_column(masked, name, schema) for name in progress.each(schema.named("sensitive"))]
     return _Opened(classes, labelled(columns, policy, masked) if policy is not None else columns)

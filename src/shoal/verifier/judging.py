@@ -77,10 +77,13 @@ def _pieces(
         yield slice(0, len(sizes)), np.zeros((len(sizes), 0), dtype=np.int64)
         return
     view, seen = rule.view, rule.view.of_records(next(c for c in columns if c.name == rule.attribute))  # type: ignore[arg-type]
-    order = np.argsort(labels, kind="stable")
+    every = list(pieces(len(sizes), view.width))
+    # Where all classes fit at once, nothing has to be sorted.
+    order = np.argsort(labels, kind="stable") if len(every) > 1 else None
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    for some in pieces(len(sizes), view.width):
-        records, count = order[ends[some.start] : ends[some.stop]], some.stop - some.start
+    for some in every:
+        count = some.stop - some.start
+        records = slice(None) if order is None else order[ends[some.start] : ends[some.stop]]
         codes, owner = seen[records].astype(np.int64), labels[records] - some.start
         cells = (owner * view.width + codes)[codes >= 0]
         counts = np.bincount(cells, minlength=count * view.width).astype(np.int64, copy=False)
@@ -89,15 +92,24 @@ def _pieces(
 
 def _holds(rule: Rule, value: float, labels: Ints, sizes: Ints, columns: Sequence[Sensitive | Crowd]) -> bool:
     """Whether the rule holds everywhere with this main parameter: a piece may oblige other classes than the whole."""
-    main, column = rule.model.main, next((column for column in columns if column.name == rule.attribute), None)
+    again = tried_again(rule, value, next((column for column in columns if column.name == rule.attribute), None))
+    if again is None:
+        return True  # 0 and the like: no value of the parameter holds, and that is what it says
+    pieces = _pieces(again, labels, sizes, columns)
+    return not any((again.deficit(sizes[piece], counts) > HAIR).any() for piece, counts in pieces)
+
+
+def tried_again(rule: Rule, value: float, column: Sensitive | Crowd | None) -> Rule | None:
+    """The rule with this main parameter, or None where the model does not allow it.
+
+    The value is a result of floating point, and some models are strict: it is tried a hair weaker, where that is allowed.
+    """
+    main = rule.model.main
     whole = isinstance(getattr(rule.model, main), int)
-    # The value is a result of floating point, and some models are strict: it is tried a hair weaker, where that is allowed.
     hair = 0.0 if whole else HAIR * max(1.0, abs(value))
     for tried in (value + hair if rule.model.smaller_is_stronger else value - hair, value):
         try:
-            again = bound(replace(rule.model, **{main: int(tried) if whole else tried}), column, rule.n)
+            return bound(replace(rule.model, **{main: int(tried) if whole else tried}), column, rule.n)
         except ConfigError:
             continue
-        pieces = _pieces(again, labels, sizes, columns)
-        return not any((again.deficit(sizes[piece], counts) > HAIR).any() for piece, counts in pieces)
-    return True  # 0 and the like: no value of the parameter holds, and that is what it says
+    return None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 from shoal.columns import declared_taxonomy, is_named
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.spelling import trimmed
+from shoal.verifier import levels
 
 ANYTHING = "*"
 STRANGE = object()
 # A comma is part of a number only before digits: `[-34, -20]` are two.
 NUMBER = r"[+-]?(?:\d+(?:\.\d*|,\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 DAY = r"\d{4}(?:-\d{2}(?:-\d{2})?|-Q[1-4]|0?s)?"
+# A table is read several times (in memory, from its file, by every model): so many published intervals are understood once.
+REMEMBERED = 1 << 14
 BETWEEN = r"\s*(?:,|;|\.\.|:|to|–|—|-)\s*"
 
 _SET = re.compile(r"\{(.*)\}", re.DOTALL)
@@ -57,7 +61,7 @@ class Reading:
 
 def read_cells(texts: Sequence[str | None], column: str, schema: Schema) -> Reading:
     """What the distinct texts of one published column mean."""
-    attribute = _attribute(column, schema)
+    attribute = attribute_of(column, schema)
     plain = _plain(texts, schema)
     reader, wanted = _reader(plain, column, attribute, schema)
     keys: list[Any] = []
@@ -81,7 +85,7 @@ def read_cells(texts: Sequence[str | None], column: str, schema: Schema) -> Read
 
 def reader_of(texts: Sequence[str | None], column: str, schema: Schema) -> Callable[[Sequence[str | None]], list[Any]]:
     """What gives the keys of any texts of a column that holds texts like these; equal keys mean the same."""
-    reader, _ = _reader(_plain(texts, schema), column, _attribute(column, schema), schema)
+    reader, _ = _reader(_plain(texts, schema), column, attribute_of(column, schema), schema)
 
     def read(more: Sequence[str | None]) -> list[Any]:
         found = [(text, _key(text, reader)) for text in _plain(more, schema)]
@@ -90,7 +94,8 @@ def reader_of(texts: Sequence[str | None], column: str, schema: Schema) -> Calla
     return read
 
 
-def _attribute(column: str, schema: Schema) -> Attribute:
+def attribute_of(column: str, schema: Schema) -> Attribute:
+    """The declaration of a published column, which may be one of two ends."""
     name = column if column in schema.attributes else column.removesuffix("_min").removesuffix("_max")
     return schema.attributes[name]
 
@@ -123,8 +128,8 @@ def _reader(
         nodes = {label.strip(): label for label in tree.labels}
         return lambda text: ("node", nodes[text]) if text in nodes else None, "node of its taxonomy"
     kind = attribute.kind
-    if isinstance(source, TaxonomySource) and source.prefix is not None:
-        return lambda text: ("text", text), "text"
+    if isinstance(source, TaxonomySource):
+        return _leveled(texts, source), "node of its taxonomy"
     if kind is None:
         known = [text for text in texts if text is not None and not _STARS.fullmatch(text)]
         if all(_number(text) is not None for text in known):
@@ -140,6 +145,14 @@ def _reader(
     return _category, "value"
 
 
+def _leveled(texts: Sequence[str | None], source: TaxonomySource) -> Callable[[str], Any]:
+    """How to read nodes of a taxonomy that is made by rule."""
+    if source.prefix is not None:
+        return levels.prefixes(source, texts)
+    return levels.units(source, _date) if source.dates is not None else levels.intervals(source, _number)
+
+
+@lru_cache(maxsize=REMEMBERED)
 def _number(text: str) -> Any:
     """`34`, `[20, 29]`, `[20, 30)`, `20-29`, `>=65`, `65+`, `{1, 2}`; None for anything else."""
     inner = _SET.fullmatch(text)
@@ -182,9 +195,11 @@ def _exact(text: str) -> Decimal | None:
 def _date(text: str) -> Any:
     """`2024-03-31`, `2024-03`, `2024-Q1`, `2024`, `2020s` and intervals between them; None for anything else."""
     if re.fullmatch(DAY, text):
-        return ("between", text, text)
+        return ("between", text, text) if levels.is_day(text) else None
     found = re.fullmatch(rf"[\[(]?\s*({DAY})\s*(?:,|;|\.\.|to|–|—)\s*({DAY})\s*[\])]?", text)
-    return ("between", found[1], found[2]) if found and found[1] <= found[2] else None
+    if not found or found[1] > found[2] or not (levels.is_day(found[1]) and levels.is_day(found[2])):
+        return None
+    return ("between", found[1], found[2])
 
 
 def _category(text: str) -> Any:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, VerificationError, did_you_mean
-from shoal.profiling import profile
 from shoal.schema import Attribute, Role, Schema
+from shoal.suggesting import profile
 
 GENERALIZED = r"^[\[(].+, .+[\])]$|^\{.+\}$|\*+$"
 ENDS = ("_min", "_max")
@@ -41,6 +41,8 @@ def masked_schema(schema: Schema, masked: pl.DataFrame) -> Schema:
     columns = list(masked.columns)
     declared = {name: attribute for name, attribute in schema.attributes.items() if name != "*"}
     for name in columns:
+        if name in declared and declared[name].pseudonym is not None:
+            continue  # that it holds pseudonyms is asked with the other transformations
         if name in declared and declared[name].role == "identifier":
             raise VerificationError(f"The masked table still has the identifier '{name}'; identifiers never leave.")
         if name in declared and declared[name].role == "person" and declared[name].publish != "token":
@@ -118,6 +120,9 @@ def assumed_roles(table: pl.DataFrame) -> list[Assumed]:
             found.append(Assumed(name, "quasi", "generalized: intervals, sets or stars"))
         elif name not in suggested:
             found.append(Assumed(name, "quasi", "nobody can tell from one record"))
+        elif suggested[name].consider:
+            # Nobody says that others do not know it.
+            found.append(Assumed(name, "quasi", "nothing is known about it"))
         elif suggested[name].role == "identifier":
             found.append(
                 Assumed(name, "quasi", f"looks like an identifier ({suggested[name].why}); it should not be there")

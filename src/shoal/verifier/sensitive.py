@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shoal.columns import is_named, sensitive_taxonomy, texts, told_apart, typed
 from shoal.errors import InputError
 from shoal.models import Sensitive
+from shoal.reading import without_codes
 from shoal.schema import Schema
 from shoal.taxonomy import Taxonomy
 
@@ -32,8 +33,12 @@ class AuditedColumn(Sensitive):
     blank: tuple[str, ...] = ()
 
 
-def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedColumn:
+def audited_column(
+    masked: pl.DataFrame, name: str, schema: Schema, counts: NDArray[np.int64] | None = None
+) -> AuditedColumn:
     """The sensitive attribute `name` of a `masked` table, read as the `schema` declares it. Returns its codes and labels.
+
+    A row may be a distinct value that stands for `counts` records; one by default.
 
     >>> import polars as pl, shoal
     >>> from shoal.verifier import audited_column
@@ -42,14 +47,15 @@ def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedCo
     ('flu', 'cold')
     """
     attribute = schema.attributes[name]
-    series, kind = typed(masked[name], attribute)
+    # Whoever left a code for "no value" in the table must not have it counted as one more value.
+    series, kind = typed(without_codes(masked[name], attribute), attribute)
     numbers = taxonomy = None
     joined: list[list[str]] = []
     blank: list[str] = []
     if kind == "category":
         if is_named(attribute.taxonomy):
             taxonomy = sensitive_taxonomy([], kind, name, schema)
-        told = told_apart(series, name, attribute, taxonomy.labels if taxonomy else ())
+        told = told_apart(series, name, attribute, taxonomy.labels if taxonomy else (), counts)
         labels, code_of, joined, blank = told.labels, told.code_of, told.joined, told.blank
     else:
         distinct = series.drop_nulls().unique().sort()
@@ -69,15 +75,16 @@ def audited_column(masked: pl.DataFrame, name: str, schema: Schema) -> AuditedCo
         taxonomy=taxonomy,
         protect=tuple(attribute.protect),
         categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
+        weights=counts,
         joined=tuple(tuple(spellings) for spellings in joined),
         blank=tuple(blank),
     )
 
 
 def _codes(shown: pl.Series, spellings: list[str], codes: list[int]) -> NDArray[np.int32]:
-    position = pl.DataFrame({"label": spellings, "code": codes}, schema={"label": pl.String, "code": pl.Int32})
-    found = shown.alias("label").to_frame().join(position, on="label", how="left", maintain_order="left")["code"]
-    return found.fill_null(-1).to_numpy().astype(np.int32)
+    """The code of each cell by its spelling; -1 where it has none."""
+    places = shown.cast(pl.Enum(spellings), strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    return np.asarray(np.array([*codes, -1], dtype=np.int32)[places])
 
 
 def _refuse_overlap(values: set[str], tree: Taxonomy, name: str) -> None:

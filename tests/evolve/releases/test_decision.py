@@ -8,13 +8,13 @@ import pytest
 from tests.reference.intruder import Worlds, exposed, releases_of
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import VerificationError
 from shoal.evolve.releases import decision
 from shoal.evolve.releases.deduction import deduce
 from shoal.evolve.releases.guards import Shown
 from shoal.evolve.releases.history import _Histories, audit_members
 from shoal.policy import Policy
-from shoal.schema import read_schema
 
 SCHEMA = read_schema({"age": {"role": "quasi", "domain": [0, 100]}, "ill": {"role": "sensitive"}})
 ILLS = ["flu", "cold", "ulcer", "asthma", "gout"]
@@ -52,7 +52,7 @@ def named(releases: list[Shown], policy: Policy) -> set[tuple[int, int]]:
     lives, found = {}, set()
     for unit, record in enumerate(records.tolist()):
         lives[record] = lives.get(record, -1) + 1
-        if known.cell_of[np.searchsorted(known.persons, unit)] in cells:
+        if unit in known.persons and known.cell_of[np.searchsorted(known.persons, unit)] in cells:
             found.add((record, lives[record]))
     return found
 

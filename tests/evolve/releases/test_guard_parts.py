@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InternalError
 from shoal.evolve.releases.guards import Shown, Table, aligned, changed, columns_of, plan_release, returned
 from shoal.policy import Policy
-from shoal.schema import read_schema
 
 SCHEMA = read_schema({"age": {"role": "quasi"}, "ill": {"role": "sensitive"}})
 TWO = Policy((shoal.KAnonymity(2),))
@@ -83,9 +83,11 @@ def test_where_records_shown_before_stand_now(seed: int) -> None:
 def test_what_differs_counts_missing_as_a_value() -> None:
     old = pl.DataFrame({"a": [1, 2, None, None, 5], "b": ["x", "x", "x", "x", "x"]})
     new = pl.DataFrame({"a": [1, 3, None, 4, None], "b": ["x", "x", "x", "x", "y"]})
-    assert changed(old, new, ["a", "b"]).tolist() == [False, True, False, True, True]
-    assert changed(old, new, ["b"]).tolist() == [False] * 4 + [True]
-    assert changed(old, new, []).tolist() == [False] * 5
+    rows = np.arange(5)
+    assert changed(old, rows, new, rows, ["a", "b"]).tolist() == [False, True, False, True, True]
+    assert changed(old, rows, new, rows, ["b"]).tolist() == [False] * 4 + [True]
+    assert changed(old, rows, new, rows, []).tolist() == [False] * 5
+    assert changed(old, np.array([4, 0]), new, np.array([1, 0]), ["a", "b"]).tolist() == [True, False]
 
 
 def test_columns_of_the_table_alone() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 import shoal
 from shoal.algorithms import run as run_algorithm
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InfeasibleError
 from shoal.evolve.releases.guards import Plan, Shown, Table, plan_release
 from shoal.evolve.releases.history import audit_members
 from shoal.microdata import Microdata
 from shoal.policy import Policy
-from shoal.schema import read_schema
 
 SCHEMA = read_schema(
     {

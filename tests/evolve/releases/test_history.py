@@ -11,14 +11,15 @@ import pytest
 from benchmarks.releases import POLICY, SCHEMA, Weeks, publish, year
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.errors import InputError, VerificationError
 from shoal.evolve.i3m.classes import Binding, Classes
-from shoal.evolve.releases.deduction import Publication, deduce
+from shoal.evolve.releases.deduction import Publication, deduce, steady
 from shoal.evolve.releases.guards import Shown, Table, plan_release
 from shoal.evolve.releases.history import Audit, audit, audit_members, costs, line, smallest_class
 from shoal.microdata import Microdata
 from shoal.policy import Policy
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 
 AGE = read_schema({"age": {"role": "quasi", "domain": [0, 100]}, "ill": {"role": "sensitive"}})
 K3 = Policy((shoal.KAnonymity(3),))
@@ -345,3 +346,30 @@ def test_a_year_in_hospital() -> None:
     assert invariance.counterfeits > 0 and invariance.deletions_waiting == 0
     assert invariance.shown == pytest.approx(records + invariance.counterfeits)
     assert cost["none"].loss < batching.loss < invariance.loss < 1
+
+
+def test_steady_classes_are_the_same_persons_wherever_any_of_them_is() -> None:
+    """Against sets of persons compared one by one: joins, splits, leaving, coming back whole, in part or among strangers."""
+    both = 0
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        start, releases = random.integers(0, 4, 12), []
+        for _ in range(int(random.integers(1, 5))):
+            moved = random.random(12) < random.choice([0.0, 0.1, 0.5])
+            start = np.where(moved, random.integers(0, 5, 12), start)
+            gone = random.integers(-1, 5)  # a class that is not in this release, if any
+            there = random.permutation(
+                np.flatnonzero((start != gone) & (random.random(12) < random.choice([0.9, 1.0])))
+            )
+            releases.append((there, start[there] * 7))
+        classes = [
+            {frozenset(there[names == name].tolist()) for name in set(names.tolist())} for there, names in releases
+        ]
+        good = {
+            one for sets in classes for one in sets if all(one == o or not one & o for some in classes for o in some)
+        }
+        found = steady(*(list(column) for column in zip(*releases, strict=True)))
+        for (there, _), rows in zip(releases, found, strict=True):
+            assert rows.tolist() == [any(person in one for one in good) for person in there.tolist()], seed
+            both += 0 < rows.sum() < len(rows)
+    assert both > 50

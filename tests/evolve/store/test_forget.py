@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import sqlalchemy as sa
 from tests.evolve.store.registry import SCHEMA, make, people, place
 from tests.evolve.store.test_returns import first, learned, rows
 from tests.evolve.store.test_returns import make as make_small
-from tests.io.postgres import PostgresUnavailableError, postgres_server
 
 import shoal
 from shoal.errors import InputError
@@ -62,21 +60,26 @@ def found(folder: Path, published: bool) -> list[str]:
 def traces(cell: Any, needle: str) -> bool:
     """Whether a cell has the text, also inside a compressed table, but for what its class published."""
     if isinstance(cell, bytes):
-        frame = pl.read_ipc(io.BytesIO(cell))
+        frame = pl.read_parquet(io.BytesIO(cell)) if cell[:4] == b"PAR1" else pl.read_ipc(io.BytesIO(cell))
         frame = frame.drop([name for name in frame.columns if name in ("__region", "note")])
-        return any(needle in str(value) for row in frame.rows() for value in row)
+        frame.write_ipc(buffer := io.BytesIO())  # with whatever lies in memory beside the rows
+        return (
+            any(needle in str(value) for row in frame.rows() for value in row) or needle.encode() in buffer.getvalue()
+        )
     return needle in str(cell)
 
 
 @pytest.mark.parametrize("published", [False, True])
-@pytest.mark.parametrize("how", ["there", "left", "left long ago", "corrected"])
+@pytest.mark.parametrize("how", ["there", "left", "left long ago", "corrected", "in the snapshot"])
 def test_nothing_is_left_in_the_bytes(tmp_path: Path, published: bool, how: str) -> None:
     store = make(f"sqlite:///{tmp_path}/registry.db", guard="batching")
     store.insert(canary())
     if published:
         store.insert(people(600, 8))
         store.release()
-    if how == "corrected":
+    if how == "in the snapshot":
+        store.renew()
+    if how in ("corrected", "in the snapshot"):
         store.update(canary().with_columns(job=pl.lit("clerk"), age=pl.lit(33)))
     elif how != "there":
         store.delete([KEY])
@@ -87,7 +90,7 @@ def test_nothing_is_left_in_the_bytes(tmp_path: Path, published: bool, how: str)
             store.release()
     assert found(tmp_path, published)
     done = store.forget([KEY])
-    assert (done.forgotten, done.deleted) == (1, int(how in ("there", "corrected")))
+    assert (done.forgotten, done.deleted) == (1, int(how in ("there", "corrected", "in the snapshot")))
     assert done.still_shown == int(published)
     assert found(tmp_path, published) == []
     store.check().require()
@@ -146,14 +149,53 @@ def test_another_reader_is_named(tmp_path: Path) -> None:
     assert store.forget(["1"]).deleted == 0
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    pytest.importorskip("psycopg")
-    try:
-        with postgres_server() as url:
-            yield url
-    except PostgresUnavailableError as reason:
-        pytest.skip(f"PostgreSQL: {reason}")
+def test_killed_before_the_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens the store next finishes it; while somebody else reads it, nobody can, and the check says so."""
+    url = f"sqlite:///{tmp_path}/registry.db"
+    store = make(url, guard="batching")
+    store.insert(canary())
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._database, "scrub", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.forget([KEY])
+    assert found(tmp_path, published=False), "the journal has it still"
+    assert any("has not been overwritten yet" in problem for problem in store.check().problems)
+    store.close()
+    reader = sqlite3.connect(tmp_path / "registry.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM shoal_records").fetchall()
+    busy = shoal.Store.open(url, patience=0.05)
+    assert not busy.check().passed
+    busy.close()
+    reader.execute("ROLLBACK")
+    reader.close()
+    with shoal.Store.open(url) as again:
+        assert found(tmp_path, published=False) == []
+        again.check().require()
+
+
+def test_a_backup_has_whom_it_had(tmp_path: Path) -> None:
+    """Forgotten is who was forgotten in this file: a backup that is put in its place has to forget them again."""
+    url = f"sqlite:///{tmp_path}/registry.db"
+    store = make(url, guard="batching")
+    store.insert(canary())
+    store.release()
+    with sqlite3.connect(tmp_path / "registry.db") as source, sqlite3.connect(tmp_path / "backup") as copy:
+        source.backup(copy)
+    source.close()
+    copy.close()
+    store.forget([KEY])
+    store.close()
+    (tmp_path / "backup").rename(tmp_path / "registry.db")
+    with shoal.Store.open(url) as back:
+        assert back.keys().count(KEY) == 1
+        assert back.forget([KEY]).deleted == 1
+        assert found(tmp_path, published=True) == []
+        assert not back.audit().exposed and back.check().require()
 
 
 def test_postgresql_has_it_in_no_table(server: str) -> None:
@@ -161,7 +203,10 @@ def test_postgresql_has_it_in_no_table(server: str) -> None:
         store = make(url, guard="batching", schema={**SCHEMA, "note": {"role": "identifier"}})
         store.insert(canary())
         store.release()
+        store.renew()  # with a snapshot that has it
+        store.release()
         store.delete([KEY])
+        store.release()
         store.forget([KEY])
         with store._database.reading() as connection:
             for table in tables.metadata.sorted_tables:

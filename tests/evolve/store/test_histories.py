@@ -1,7 +1,7 @@
 """Histories of a store with everything that can happen to it, against an exact intruder who shares no code with it.
 
 People come, leave, come back with the same illness or another, are corrected, undone and forgotten; the table is renewed, fed
-from another database, released under one guard and then another. Under a guard nobody is exposed by what is released; without
+from another database, released under one guard and then another, and releases are withdrawn. Under a guard nobody is exposed by what is released; without
 one, the audit names exactly whom the intruder names.
 
 SHOAL_HISTORIES=2000 tries as many; by default there are 200.
@@ -26,6 +26,10 @@ from tests.reference.intruder import exposed, releases_of
 
 import shoal
 from shoal.errors import InfeasibleError, InputError, ShoalError, UnsupportedError, VerificationError
+from shoal.evolve.releases.decision import Budget
+from shoal.evolve.releases.guards import columns_of
+from shoal.evolve.releases.history import _Histories
+from shoal.evolve.store.archive import read_memory
 from shoal.evolve.store.sync import sync
 from shoal.io import write_sql
 
@@ -54,6 +58,7 @@ class Histories(RuleBasedStateMachine):
         self.next_key = 12
         self.before: dict[int, tuple[int, int, str]] | None = None
         self.releases: list[list[tuple[int, int, str]]] = []
+        self.withdrawn = False
         self.store = shoal.Store.create(
             f"sqlite:///{self.folder.name}/registry.db",
             self._rows(self.table),
@@ -67,9 +72,13 @@ class Histories(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        if hasattr(self, "store"):
-            self.store.close()
-            self.folder.cleanup()
+        if not hasattr(self, "store"):
+            return
+        if self.releases:
+            found = self.store.audit()
+            assert not found.undecided and sum(finding.records for finding in found.found) == len(self.known)
+        self.store.close()
+        self.folder.cleanup()
 
     @rule(n=st.integers(1, 5), back=st.integers(0, 3), other=st.booleans())
     def come(self, n: int, back: int, other: bool) -> None:
@@ -138,6 +147,18 @@ class Histories(RuleBasedStateMachine):
         self.store.renew()
         self.before = None
 
+    @rule()
+    def withdraw(self) -> None:
+        """The last release was never handed out: the intruder does not have it."""
+        if not self.releases or self.withdrawn:
+            with pytest.raises(InputError):
+                self.store.withdraw(never_handed_out=True)
+            return
+        self.store.withdraw(never_handed_out=True)
+        self.releases.pop()
+        self.known = exposed(releases_of(self.releases), K, P) if self.releases else set()
+        self.withdrawn = True
+
     @rule(n=st.integers(0, 3), back=st.integers(0, 2))
     def sync(self, n: int, back: int) -> None:
         """Another database says who is here: some are discharged, and the discharge of others is taken back."""
@@ -172,7 +193,9 @@ class Histories(RuleBasedStateMachine):
     def _release(self, guard: Any) -> None:
         self._note_keys()
         try:
-            self.store.release(guard=guard, m=K if guard == "m-invariance" else None, allow_exposure=guard == "none")
+            made = self.store.release(
+                guard=guard, m=K if guard == "m-invariance" else None, allow_exposure=guard == "none"
+            )
         except VerificationError:
             # Only what another guard let through can stand in the way of this one.
             assert self.changed or guard != self.guard or self.guard == "none"
@@ -180,12 +203,13 @@ class Histories(RuleBasedStateMachine):
         except (InfeasibleError, UnsupportedError, InputError):
             return
         self.changed |= guard != self.guard
+        self.withdrawn = False
         self.releases.append(self._published())
         now = exposed(releases_of(self.releases), K, P)
-        found = self.store.audit()
-        assert not found.undecided
+        assert not made.audit.undecided
         if guard == "none":
-            assert sum(finding.records for finding in found.found) == len(now)
+            assert sum(finding.records for finding in self.store.audit().found) == len(now)
+            assert self._named() == {key for key, life in now if life >= 0}
         else:
             assert now <= self.known, (now, self.known)
         self.known = now
@@ -196,6 +220,19 @@ class Histories(RuleBasedStateMachine):
         people = [person for person, _, _ in rows if person >= 0]
         assert len(set(people)) == len(people), "somebody is shown twice"
         return rows
+
+    def _named(self) -> set[int]:
+        """Whom the audit means: the keys of the people in the cells that it finds exposed."""
+        if len(self.releases) < 2:
+            return set()
+        with self.store._database.reading() as connection:
+            like = pl.DataFrame(schema={"age": pl.Int64, "ill": pl.String})
+            releases = read_memory(connection, self.store.settings, like).releases
+        histories = _Histories(releases, columns_of(releases[-1].frame, self.store.settings.schema), POLICY)
+        publications, labels, persons = histories.publications("ill")
+        known, cells, _ = histories.judged(publications, len(labels), "ill", Budget())
+        people = persons[known.persons[np.isin(known.cell_of, cells)]]
+        return {self.keys.get(person, person) for person in people.tolist() if person >= 0}
 
     def _note_keys(self) -> None:
         with self.store._database.reading() as connection:
@@ -248,6 +285,7 @@ def test_nobody_is_exposed_by_any_history(block: int) -> None:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
             derandomize=False,
+            deadline=None,
             database=None,
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,14 @@ def clinic() -> Iterator[str]:
             yield url
     except PostgresUnavailableError as problem:
         pytest.skip(str(problem))
+
+
+def test_the_manual_prints_the_script_that_runs() -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "evolving-data.md").read_text(encoding="utf-8")
+    block = re.search(r"## A nightly job\n.*?```sh\n(.*?)```", page, re.DOTALL)
+    assert block is not None and block.group(1) == EXAMPLE.with_suffix(".sh").read_text(encoding="utf-8")
+    assert "shoal store create" in block.group(1)
+    assert EXAMPLE.with_suffix(".sh").stat().st_mode & 0o111
 
 
 @pytest.mark.slow

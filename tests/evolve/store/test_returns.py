@@ -202,3 +202,15 @@ def test_without_sensitive_attributes_a_cohort_is_its_number(tmp_path: Path) -> 
     store.insert(people[3:4])
     assert store.release().masked.height == 8
     assert not store.audit().exposed
+
+
+def test_who_was_told_apart_without_a_guard_and_is_back_waits_under_batching(tmp_path: Path) -> None:
+    """Two releases without a guard tell 0 apart from everybody; alone it is a cohort, and too small to be a class."""
+    store = make(tmp_path, "none")
+    store.release(allow_exposure=True)
+    store.delete([0])
+    store.release(allow_exposure=True)
+    store.insert(rows((0, 20, "flu")))
+    made = store.release(guard="batching", allow_exposure=True)
+    assert (made.waiting["insertions"], made.masked.height) == (1, 7)
+    store.check().require()

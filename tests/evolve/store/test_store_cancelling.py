@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -154,6 +155,33 @@ def test_undo_and_renewal_that_are_cancelled_have_changed_nothing(
         assert disturbed.check().version == version
     disturbed.renew()
     assert disturbed.release().masked.equals(left_alone.release().masked)
+
+
+def test_forgetting_that_is_cancelled_has_forgotten_nobody(
+    looks: Looks, twins: tuple[shoal.Store, shoal.Store], tmp_path: Path
+) -> None:
+    """Everything of them is still there, and the last batch can be undone, which forgetting would have made final."""
+    disturbed, left_alone = twins
+    for store in twins:
+        store.release(guard="batching")
+        batch(store)
+        store.delete([120])
+    keys = ["120", "121", "2050"]
+    left_alone.forget(keys, progress=looks.until())
+    assert looks.longest < SECOND
+    before, versions = disturbed.records(), len(disturbed.batches())
+    for _ in cancelled(looks, lambda progress: disturbed.forget(keys, progress=progress)):
+        assert disturbed.records().equals(before)
+        assert len(disturbed.batches()) == versions
+    disturbed.check().require()
+    with sqlite3.connect(tmp_path / "one.db") as connection:
+        assert connection.execute("SELECT count(*) FROM shoal_left WHERE forgotten").fetchone() == (0,)
+    connection.close()
+    assert disturbed.undo().inserted == 1
+    disturbed.delete([120])
+    assert disturbed.forget(keys).forgotten == 3
+    assert same(disturbed.records(), left_alone.records())
+    disturbed.check().require()
 
 
 @pytest.mark.parametrize("guard", ["none", "batching"])

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.evolve.store.registry import POLICY, SCHEMA, people
 
 import shoal
+from shoal.configuration import read_schema
 from shoal.evolve.store.batch_input import fitted, widened
 from shoal.evolve.store.codebook import Books, settled
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows, type_names
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema
 from shoal.space import Interval, Set
 
 TEXTS = st.text(max_size=8) | st.sampled_from(['"', "\\", "\n", "null", "é", "🐟", "{}"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 from tests.evolve.store.registry import kept, make, people, place, same
-from tests.io.postgres import PostgresUnavailableError, postgres_server
 
 import shoal
 from shoal.errors import ConfigError, InputError
@@ -137,16 +135,6 @@ def test_deletions_come_by_a_column_or_by_the_whole_table(store: shoal.Store, tm
     write_sql(people(50, 3), source, "plain")
     with pytest.raises(ConfigError, match="name the one that grows"):
         sync(store, source, "plain")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    pytest.importorskip("psycopg")
-    try:
-        with postgres_server() as url:
-            yield url
-    except PostgresUnavailableError as reason:
-        pytest.skip(f"PostgreSQL: {reason}")
 
 
 def test_a_feed_from_postgresql(store: shoal.Store, server: str) -> None:

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli.app import app
+from shoal.configuration import read_schema
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.files import read_table
 from shoal.release import file_digest
-from shoal.schema import read_schema
 from shoal.verifier import masked_schema, verify
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +25,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.evolve.store.registry import POLICY, kept, make, people, place, same
-from tests.io.postgres import PostgresUnavailableError, postgres_server
 
 import shoal
 from shoal.errors import InfeasibleError, InputError, UnsupportedError
@@ -196,16 +194,6 @@ def test_sequences_on_sqlite() -> None:
     steps = int(os.environ.get("SHOAL_STEPS", "600"))
     run(Sequences, steps)
     assert Sequences.taken >= steps
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    pytest.importorskip("psycopg")
-    try:
-        with postgres_server() as url:
-            yield url
-    except PostgresUnavailableError as reason:
-        pytest.skip(f"PostgreSQL: {reason}")
 
 
 def test_sequences_on_postgresql(server: str) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, InternalError
 from shoal.evolve.i3m.index import Rows, longer
 from shoal.models import Sensitive
+from shoal.models.persons import PersonView
 from shoal.policy import Policy, Rules
 from shoal.space import Codes, Interval, Space
 
@@ -83,12 +84,14 @@ class Binding:
         return self.policy.bind(bound, len(codes))
 
 
-def is_local(policy: Policy) -> bool:
+def is_local(rules: Rules) -> bool:
     """Whether a class that does not change is judged as before, whatever happens to the rest of the table.
 
-    Rules bound to any part of a table then do for all of it.
+    Rules bound to any part of a table then do for all of it. Sets of values of people with several rows are numbered anew in
+    every table.
     """
-    return all(model.local for model in policy.models)
+    sets = any(isinstance(rule.view, PersonView) for rule in rules.rules)
+    return not sets and all(model.local for model in rules.policy.models)
 
 
 class Incoming(NamedTuple):

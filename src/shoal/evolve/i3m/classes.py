@@ -305,7 +305,7 @@ class Classes:
         if classes is not None:
             slots = np.unique(np.concatenate([slots, *(neighbours_of(grouping, int(c))[:neighbours] for c in slots)]))
         rows, labels = grouping.labelled(slots)
-        if is_local(self._judge.rules.policy):
+        if is_local(self._judge.rules):
             rules, codes, places = self.bind(ledger.secrets[rows]), grouping.codes[rows], np.arange(len(rows))
         else:
             # The policy compares with the whole table; whoever is not in these classes takes no part in the search.
@@ -382,7 +382,7 @@ class Classes:
         """The policy on the new table, where these rows are new; whether classes without them are judged as before."""
         ledger, rules = self._ledger, self._judge.rules
         self._table, as_before = None, True
-        if is_local(self._judge.rules.policy):
+        if is_local(self._judge.rules):
             if len(rows):
                 ledger.see(rows, self.bind(ledger.secrets[rows]).codes())
         else:

@@ -82,7 +82,8 @@ class Step:
     def _mend_class(self, c: int) -> None:
         """Make a class good, or disperse it; the last class of all is left for `finish` to judge."""
         self.bad.discard(c)
-        if self.grouping.sizes[c] == 0 or self.judge.good(self.grouping.members(c)):
+        size = int(self.grouping.sizes[c])
+        if size == 0 or (size >= self.rules.k if self.rules.only_size else self.judge.good(self.grouping.members(c))):
             return
         if self.grouping.live == 1:
             self.bad.add(c)

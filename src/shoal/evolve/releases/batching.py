@@ -10,6 +10,9 @@ cohort, or several whole ones.
   left, they wait until the whole cohort is back as it was, or until those that are back and those that are not both satisfy
   the policy. One that is back with other sensitive values, all of them, is new.
 - A change of quasi-identifiers alone is shown at once: the cohort and its sensitive values remain as they are.
+- When the table is renewed, a cohort may become several that lose less, each of which satisfies the policy. There is no other
+  way to publish the same records with less loss: cohorts that are put together lose more, and none may be torn and put
+  together anew, since who compares the releases would have the torn parts.
 - A change of a sensitive value (or of a column published as it is, by which a row could be recognized) waits until
   the changed records can be a cohort of their own, or until all others of the class are gone.
 
@@ -20,9 +23,9 @@ the policy:
 1. In the first release the cells are its classes.
 2. In a later one every published class is made of whole cells, or of parts of cells; and a cell is cut only into what
    is published in one class now and the rest, wherever the rest is (in another class, or in none), and only if both satisfy
-   the policy. It makes no difference whether the cell was published last time or left years ago: a cell that is back is
-   either whole or cut in this way. So every cell after the release, being a cell before it or such a part, satisfies the
-   policy.
+   the policy; or, renewed, into several parts, each of which is a class now and satisfies the policy. It makes no difference
+   whether the cell was published last time or left years ago: a cell that is back is either whole or cut in this way. So
+   every cell after the release, being a cell before it or such a part, satisfies the policy.
 3. A life that was never published before is in a class of such lives only, which is a new cell and satisfies the policy.
 
 How often each value occurs in each published class is a sum over its cells. So all releases together are a function of one
@@ -33,6 +36,25 @@ everybody's quasi-identifiers and who is in which release.
 It is not enough that each change of a class satisfies the policy: five join a class, and next week four of them and one
 other leave it. Each is a good change set, and the two together give the fifth away. Nor that a class which is back is good:
 with three strangers, somebody who left in a class of four has only the values that both classes have in common.
+
+People with several rows (docs/persons.md). A record is then a person, and has as sensitive values all rows of the person, of
+which an intruder may see that they belong together: call them a *line*. Everything above stays, with two more rules:
+
+- A person is in a new life only if their line has no value in common with the one published last. With a further visit, or one
+  visit less, they are who they were: what they had is still to be found in what they have, and in a new company, where one
+  line has something of an old one, that would tell whose it is.
+- Within a life a line only grows: rows are added, and none is taken back or changed while somebody has others. A person whose
+  published rows are not all in the table any more is shown as before until they leave or begin a new life. Further visits
+  are shown like any change of a sensitive value: with those of so many others of the cell that these satisfy the policy, before
+  and after, and so do those who stay.
+
+Why this is safe. Exchanging all lines of two persons of a cell, from its first release to its last, changes no release: both are
+in the same class every time, and both had further visits between the same releases. So all that the releases tell, also
+somebody who knows who came again and when, is which lines the persons of a cell had, one after the other, and not who had which.
+The newest lines of a cell satisfy the policy when it is made, when it changes and when it is cut. Then its older lines do too:
+they are as many; and each older set is part of a newer one, so that values which meet all older sets meet all newer ones, and
+fewer than p values never do. Of shares and distributions that is not true, which is why only models of sizes and of distinct
+values are allowed with people.
 
 What remains. A class that disappears tells that all its records left or changed, and a record that turns up in another class
 that its sensitive value was corrected, though neither from what nor to what. Who knows this rule and who is waiting learns
@@ -55,6 +77,9 @@ from shoal import exact
 from shoal.errors import InfeasibleError
 from shoal.evolve.releases.guards import Numbers, Plan, Shown, Table, aligned, changed
 from shoal.evolve.releases.lives import Cells, Lives, counted, lives_of
+from shoal.evolve.releases.people import ROWS, added_to, each, grown, of_people
+from shoal.evolve.releases.rows import places
+from shoal.evolve.releases.versions import Versions
 from shoal.microdata import Microdata
 from shoal.policy import Policy, Rules
 from shoal.progress import Progress
@@ -68,11 +93,10 @@ Rows = NDArray[np.int64]
 class _Pending:
     """What the rows shown before want: to leave, or to change what must not change alone.
 
-    Rows are places in the table of all versions: first those shown before, then those of the present table, then those of
-    cohorts that are partly back.
+    Rows are those of `versions`, counted through: shown before, of the present table, of cohorts that are partly back.
     """
 
-    data: Microdata
+    versions: Versions
     rules: Rules
     records: Numbers
     cells: Numbers
@@ -81,9 +105,19 @@ class _Pending:
     altered: NDArray[np.bool_]
     other_person: NDArray[np.bool_]
     """Of the altered rows, those with other sensitive values: their old class says nothing about the new one."""
+    held: NDArray[np.bool_]
+    """Of the altered rows, those of persons some of whose published rows would be taken back: they stay as they are."""
     version: Rows
     """The row to show in place of one that stays: the present one, which may have other quasi-identifiers."""
     latest: Rows
+    arrived: Rows
+    """Rows of the present table whose records were not shown before."""
+    busy: NDArray[np.bool_]
+    """The rows shown before whose class has to be looked at."""
+
+    def ok(self, rows: Rows) -> bool:
+        """Whether rows would be a good class."""
+        return bool(self.rules.ok(self.versions.encoded(rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,18 +140,28 @@ def batching(
     progress: Progress,
     next_class: int,
     earlier: Sequence[Shown],
+    recut: bool = False,
 ) -> Plan:
-    """The next release of whole cohorts; what cannot be shown yet waits."""
+    """The next release of whole cohorts; what cannot be shown yet waits. With `recut`, cohorts that can be cut are."""
     past = [*earlier, before]
     *were, are = lives_of([*past, now], schema)
     cells = Cells(past, were)
     back = _back(now, schema, before, cells, are)
-    pending = _pending(now, before, schema, policy, cells, (were[-1], are), back)
+    pending = _pending(now, before, schema, policy, cells, (were[-1], are), back, recut)
     kept: dict[int, Rows] = {}
     pool: list[Rows] = []
-    for number, rows in _classes(before.classes):
+    wanting = set(before.classes[pending.gone | pending.altered | pending.other_person].tolist())
+    looked_at = np.flatnonzero(pending.busy)
+    for number, members in _classes(before.classes[looked_at]):
+        rows = looked_at[members]
+        if number not in wanting and not recut:
+            kept[number] = pending.version[rows]
+            continue
         progress.check()
         stay, fresh, free = _settle(pending, rows)
+        if recut and len(stay) == len(rows):
+            stay, *more = _cut(pending, rows, objective=objective, seed=seed)
+            fresh = [*fresh, *more]
         if len(stay):
             kept[number if len(stay) == len(rows) else next_class] = stay
             next_class += len(stay) < len(rows)
@@ -128,10 +172,10 @@ def batching(
     for rows in _whole_again(pending, back, len(before.records), now.frame.height):
         kept[next_class] = rows
         next_class += 1
-    arrived = len(before.records) + np.flatnonzero(~np.isin(now.records, before.records))
-    waiting = np.concatenate([np.setdiff1d(arrived, len(before.records) + back.waiting), *pool]).astype(np.int64)
+    new_ones = np.setdiff1d(pending.arrived, len(before.records) + back.waiting)
+    waiting = np.concatenate([new_ones, *pool]).astype(np.int64)
     waiting.sort()
-    new = _new_classes(pending.data, policy, waiting, objective=objective, seed=seed, progress=progress)
+    new = _new_classes(pending.versions, policy, waiting, objective=objective, seed=seed, progress=progress)
     if not pending.rules.superset_closed:
         unchanged = {number: pending.version[rows] for number, rows in _classes(before.classes)}
         kept, new = _against_the_table(
@@ -141,7 +185,7 @@ def batching(
     for rows in new:
         kept[next_class] = rows
         next_class += 1
-    return _plan(pending, kept, arrived)
+    return _plan(pending, kept, before.classes)
 
 
 def _pending(
@@ -152,23 +196,37 @@ def _pending(
     cells: Cells,
     lives: tuple[Lives, Lives],
     back: _Back,
+    recut: bool,
 ) -> _Pending:
     old, place = aligned(before, now)
     count = len(before.records)
-    frames = [old, now.frame, *(absent for _, absent in back.parts)]
-    data = Microdata.from_frame(pl.concat(frames), schema.of_versions())
     there = place >= 0
     latest = np.where(there, count + place, np.arange(count))
     altered, another = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-    pair = old.filter(there), now.frame[place[there]]
     were, are = lives
     if were.shape[1]:
         another[there] = (were[there] != are[place[there]]).all(axis=1)
-    altered[there] = another[there] | changed(*pair, schema.named("sensitive") + schema.named("other"))
+    altered[there] = another[there]
+    rows = np.flatnonzero(there)
+    altered[rows] |= changed(old, rows, now.frame, place[rows], schema.named("sensitive") + schema.named("other"))
+    held = np.zeros(count, dtype=bool)
+    if of_people(schema):
+        for name in (*schema.named("sensitive"), ROWS):
+            pair = old[name].gather(rows), now.frame[name].gather(place[rows])
+            held[rows] |= ~each(added_to if name == ROWS else grown, *pair)
     records = np.concatenate([before.records, now.records])
     version = np.where(altered, np.arange(count), latest)
+    arrived = count + np.flatnonzero(places(before.records, now.records) < 0)
+    # A class that is compared with the table wants the whole of it.
+    alone = all(model.local and model.superset_closed for model in policy.models)
+    busy = np.ones(count, dtype=bool)
+    if alone and not recut:
+        busy = np.isin(before.classes, before.classes[~there | altered])
+    asked = np.concatenate([np.flatnonzero(busy), latest[busy], arrived]) if alone else None
+    versions = Versions.of(old, now.frame, [absent for _, absent in back.parts], schema, asked)
     own = cells.cell_of[cells.units[-1]]
-    return _Pending(data, data.rules(policy), records, own, ~there, altered, another, version, latest)
+    rules, held = versions.data.rules(policy), held & ~another
+    return _Pending(versions, rules, records, own, ~there, altered, another, held, version, latest, arrived, busy)
 
 
 def _classes(labels: Numbers) -> list[tuple[int, Rows]]:
@@ -189,8 +247,12 @@ def _settle(pending: _Pending, rows: Rows) -> tuple[Rows, list[Rows], Rows]:
     nobody = np.zeros(0, dtype=np.int64)
     if (gone | another).all():
         return nobody, [], pending.latest[rows[another]]
-    kinds = [kind for kind in (gone, another, altered & ~another) if kind.any()]
+    more = altered & ~another & ~pending.held[rows]
+    kinds = [kind for kind in (gone, another, more) if kind.any()]
     choices = [list(some) for count in range(1, len(kinds) + 1) for some in combinations(kinds, count)]
+    if of_people(pending.versions.data.schema):
+        # Further visits by themselves: what each part had is then told by those who stay, as the audit asks.
+        choices = [some for some in choices if len(some) == 1 or not any(kind is more for kind in some)]
     choices.sort(key=lambda some: -sum(int(kind.sum()) for kind in some))
     for leaving in choices:
         rest = rows[~np.logical_or.reduce(leaving)]
@@ -198,15 +260,36 @@ def _settle(pending: _Pending, rows: Rows) -> tuple[Rows, list[Rows], Rows]:
         if len(parts) > 1 and not (pending.rules.superset_closed and _all_good(pending, parts)):
             continue
         new = [pending.latest[rows[kind]] for kind in leaving if kind is not gone]
-        if all(map(pending.rules.ok, new)):
+        if all(map(pending.ok, new)):
             return pending.version[rest], new, nobody
     return pending.version[rows], [], nobody
 
 
+def _cut(pending: _Pending, rows: Rows, *, objective: Measure, seed: int) -> list[Rows]:
+    """A class that stays as it is, in the parts that lose least; itself where it cannot be cut, or is not one cohort."""
+    whole = pending.version[rows]
+    one = len(np.unique(pending.cells[rows])) == 1
+    if not one or not pending.rules.superset_closed or len(rows) < 2 * pending.rules.k:
+        return [whole]
+    told = Progress()
+    parts = _new_classes(
+        pending.versions, pending.rules.policy, np.sort(whole), objective=objective, seed=seed, progress=told
+    )
+    place = np.argsort(whole, kind="stable")
+    old = [rows[place[np.searchsorted(whole[place], part)]] for part in parts]
+    if len(parts) < 2 or not _all_good(pending, old):
+        return [whole]
+    data, encoded = pending.versions.data, pending.versions.encoded(np.concatenate([whole, *parts]))
+    space, sizes = data.space(objective), np.array([len(whole), *map(len, parts)])
+    units = space.unit(space.states(data.codes, encoded, np.cumsum(sizes) - sizes))
+    costs = exact.ticks(units * sizes)
+    return parts if costs[1:].sum() < costs[0] else [whole]
+
+
 def _all_good(pending: _Pending, parts: list[Rows]) -> bool:
     """Whether all parts of a class satisfy the policy, and in each of them what it has of every cell."""
-    pieces = [rows for part in parts for _, places in _classes(pending.cells[part]) for rows in (part[places],)]
-    return all(map(pending.rules.ok, pieces))
+    pieces = [part[members] for part in parts for _, members in _classes(pending.cells[part])]
+    return all(map(pending.ok, pieces))
 
 
 def _back(now: Table, schema: Schema, before: Shown, cells: Cells, lives: Lives) -> _Back:
@@ -216,11 +299,14 @@ def _back(now: Table, schema: Schema, before: Shown, cells: Cells, lives: Lives)
     if not len(back):
         return _Back(back, [])
     same, other = _compared(cells, last[back], lives[back])
+    if now.differs is not None:
+        same &= ~now.differs[back]
     names = schema.named("sensitive") + schema.named("other")
     parts = []
-    for cell, places in _classes(cells.cell_of[last[back[same]]]):
-        rows = back[same][places]
-        published, here = cells.rows(cell, names), counted(now.frame, rows, names)
+    known = cells.last_rows if of_people(schema) else cells.rows
+    for cell, members in _classes(cells.cell_of[last[back[same]]]):
+        rows = back[same][members]
+        published, here = known(cell, names), counted(now.frame, rows, names)
         if published is None or here - published:
             continue
         absent = list((published - here).elements())
@@ -246,15 +332,18 @@ def _whole_again(pending: _Pending, back: _Back, before: int, now: int) -> list[
     for rows, absent in back.parts:
         rest = np.arange(begin, begin + absent.height)
         begin += absent.height
-        if not len(rest) or (
-            pending.rules.superset_closed and pending.rules.ok(before + rows) and pending.rules.ok(rest)
-        ):
+        if not pending.rules.superset_closed:
+            good = not len(rest)  # how it is beside the others of the table is looked at when all of them are known
+        else:
+            # A cohort of another guard's release may be too small to be shown, even whole.
+            good = pending.ok(before + rows) and (not len(rest) or pending.ok(rest))
+        if good:
             found.append(before + rows)
     return found
 
 
 def _new_classes(
-    data: Microdata,
+    versions: Versions,
     policy: Policy,
     waiting: Rows,
     *,
@@ -268,7 +357,7 @@ def _new_classes(
 
     if len(waiting) == 0:
         return []
-    part = data.take(waiting)
+    part = versions.data.take(versions.encoded(waiting))
     rules = part.rules(policy)
     try:
         with progress.stage("grouping new records", 0.3) as told:
@@ -292,14 +381,15 @@ def _against_the_table(
     New classes are merged with new ones only, since what joins an old class can be read off; old ones with old ones. The
     first choice that can be made good so is taken; the last one is to show what was shown before.
     """
-    space, policy = pending.data.space(objective), pending.rules.policy
+    data, policy = pending.versions.data, pending.rules.policy
+    space = data.space(objective)
     for kept, new in choices:
         shown = np.sort(np.concatenate([*kept.values(), *new]).astype(np.int64))
         if len(shown) == 0:
             return kept, new
-        rules = pending.data.take(shown).rules(policy)
-        fresh = _merged(pending.data, space, rules, shown, new, progress)
-        old = _merged(pending.data, space, rules, shown, list(kept.values()), progress)
+        rules = data.take(shown).rules(policy)
+        fresh = _merged(data, space, rules, shown, new, progress)
+        old = _merged(data, space, rules, shown, list(kept.values()), progress)
         if fresh is None or old is None:
             continue
         names = {rows.tobytes(): number for number, rows in kept.items()}
@@ -335,18 +425,20 @@ def _merged(
     return classes
 
 
-def _plan(pending: _Pending, kept: dict[int, Rows], arrived: Rows) -> Plan:
-    numbers = sorted(kept)
-    rows = np.concatenate([kept[number] for number in numbers]) if kept else np.zeros(0, dtype=np.int64)
-    classes = np.repeat(np.array(numbers, dtype=np.int64), [len(kept[number]) for number in numbers])
+def _plan(pending: _Pending, kept: dict[int, Rows], before: Numbers) -> Plan:
+    """The classes that were looked at as they are now, and those of the release before in which nothing happened."""
+    numbers, quiet = sorted(kept), np.flatnonzero(~pending.busy)
+    rows = np.concatenate([pending.version[quiet], *(kept[number] for number in numbers)]).astype(np.int64)
+    sizes = [len(kept[number]) for number in numbers]
+    classes = np.concatenate([before[quiet], np.repeat(np.array(numbers, dtype=np.int64), sizes)])
     order = np.argsort(pending.records[rows], kind="stable")
     rows, classes = rows[order], classes[order]
     old = rows[rows < len(pending.gone)]
     there = np.isin(np.flatnonzero(pending.altered), old)
     withdrawn = pending.altered & ~np.isin(pending.records[: len(pending.gone)], pending.records[rows])
     waiting = {
-        "insertions": int((~np.isin(arrived, rows)).sum()),
+        "insertions": int((~np.isin(pending.arrived, rows)).sum()),
         "deletions": int(pending.gone[old].sum()),
         "updates": int(there.sum() + withdrawn.sum()),
     }
-    return Plan(Shown(pending.records[rows], classes, pending.data.frame[rows]), waiting)
+    return Plan(Shown(pending.records[rows], classes, pending.versions.frame(rows)), waiting)

@@ -23,9 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.evolve.releases.rows import numbered
 from shoal.progress import Progress
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 # Numbers of one piece of the bounds; pieces of values keep memory small.
 PIECE = 2**24
@@ -63,7 +65,7 @@ class Knowledge:
     owner: Ints
     member: Ints
     """Pairs of a class and a cell in it."""
-    whole: NDArray[np.bool_]
+    whole: Bools
     """Cells that are a whole class in some release: that release alone tells all about them."""
 
     @property
@@ -80,22 +82,47 @@ class Knowledge:
         np.minimum.at(support, self.member, distinct(self.counts, group)[self.owner])
         return distinct(self.upper, group), support
 
-    def told_at_once(self, classes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def told_at_once(self, classes: Bools) -> Bools:
         """The cells of some classes: whatever is true of these, a single release tells."""
         found = np.zeros(len(self.sizes), dtype=bool)
         found[self.member[classes[self.owner]]] = True
         return found
 
 
+def steady(persons: Sequence[Ints], classes: Sequence[Ints]) -> list[Bools]:
+    """Of each release, the rows of classes whose persons are one class, with nobody else, in every release that has any of them.
+
+    One of these releases tells all that there is about them, and nobody else's bounds hang on them: no comparison of releases
+    adds anything. A person has one row in a release, and one number in all of them.
+    """
+    # A person's group is the class in which it was seen first; it is torn once a class has only some of it, or others too.
+    group = np.full(1 + max(int(own.max(initial=-1)) for own in persons), -1, dtype=np.int64)
+    sizes, torn = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    for own, names in zip(persons, classes, strict=True):
+        label, first = numbered(names)
+        here, size = group[own], np.bincount(label, minlength=len(first))
+        whose = here[first]
+        mixed = np.zeros(len(first), dtype=bool)
+        mixed[label[here != whose[label]]] = True
+        known = np.flatnonzero(~mixed & (whose >= 0))
+        mixed[known] = size[known] != sizes[whose[known]]
+        torn[here[mixed[label] & (here >= 0)]] = True
+        new = here < 0
+        group[own[new]] = len(sizes) + label[new]
+        sizes, torn = np.concatenate([sizes, size]), np.concatenate([torn, mixed])
+    return [~torn[group[own]] for own in persons]
+
+
 def deduce(publications: Sequence[Publication], values: int, progress: Progress | None = None) -> Knowledge:
     """What releases tell together. Values are coded 0 (missing), 1, …"""
     told = Progress.of(progress)
-    persons = np.unique(np.concatenate([p.persons for p in publications]))
+    everybody = np.concatenate([p.persons for p in publications])
+    persons = everybody[numbered(everybody)[1]]
     history = np.full((len(persons), len(publications)), -1, dtype=np.int64)
     for t, publication in enumerate(publications):
         history[np.searchsorted(persons, publication.persons), t] = publication.classes
-    cells, cell_of, sizes = np.unique(history, axis=0, return_inverse=True, return_counts=True)
-    cell_of, sizes = cell_of.ravel().astype(np.int64), sizes.astype(np.int64)
+    cell_of, first = numbered(*history.T)
+    cells, sizes = history[first], np.bincount(cell_of, minlength=len(first)).astype(np.int64)
     owner, cell, counts = _constraints(publications, persons, cell_of, cells, values)
     told.check()
     lower, upper = _bounds(owner, cell, counts, sizes, told)
@@ -123,27 +150,54 @@ def _constraints(
     owners: list[Ints] = []
     members: list[Ints] = []
     counted: list[Ints] = []
-    seen: dict[bytes, int] = {}
+    total, seen, alone = 0, set[bytes](), np.zeros(len(cells), dtype=bool)
     for t, publication in enumerate(publications):
-        names, label = np.unique(publication.classes, return_inverse=True)
+        label, first = numbered(publication.classes)
+        names = publication.classes[first]
         counts = np.bincount(label * values + publication.values, minlength=len(names) * values)
         counts = counts.reshape(len(names), values).astype(np.int64)
         inside = np.flatnonzero(cells[:, t] >= 0)
         inside = inside[np.argsort(cells[inside, t], kind="stable")]
         starts = np.searchsorted(cells[inside, t], names)
-        for c, part in enumerate(np.split(inside, starts[1:])):
-            key = part.tobytes()
-            # The same persons have the same values, since a person with another value has another number.
-            if key not in seen:
-                seen[key] = len(counted)
-                owners.append(np.full(len(part), len(counted), dtype=np.int64))
-                members.append(part)
-                counted.append(counts[c])
-    return np.concatenate(owners), np.concatenate(members), np.array(counted, dtype=np.int64)
+        lengths = np.diff(starts, append=len(inside))
+        # The same persons have the same values, since a person with another value has another number.
+        single = lengths == 1
+        new = single.copy()
+        new[single] = ~alone[inside[starts[single]]]
+        alone[inside[starts[single]]] = True
+        for c in np.flatnonzero(~single).tolist():
+            key = inside[starts[c] : starts[c] + lengths[c]].tobytes()
+            new[c] = key not in seen
+            seen.add(key)
+        owners.append(np.repeat(total + np.arange(new.sum()), lengths[new]))
+        members.append(inside[np.repeat(new, lengths)])
+        counted.append(counts[new])
+        total += int(new.sum())
+    return np.concatenate(owners), np.concatenate(members), np.concatenate(counted)
 
 
 def _bounds(owner: Ints, cell: Ints, counts: Ints, sizes: Ints, progress: Progress) -> tuple[Ints, Ints]:
-    """Narrow the bounds until nothing changes; every state on the way is true already."""
+    """Narrow the bounds until nothing changes; every state on the way is true already.
+
+    Of a cell that is a whole class wherever it is, one class tells all there is, and nobody else's bounds hang on it.
+    """
+    others = np.bincount(owner, minlength=len(counts))[owner] > 1
+    free = np.ones(len(sizes), dtype=bool)
+    free[cell[others]] = False
+    lower, upper = np.zeros((2, len(sizes), counts.shape[1]), dtype=np.int64)
+    told = free[cell]
+    lower[cell[told]] = upper[cell[told]] = counts[owner[told]]
+    if told.all():
+        return lower, upper
+    part, classes = np.flatnonzero(~free), np.flatnonzero(np.bincount(owner[~told], minlength=len(counts)))
+    place, at = np.cumsum(~free) - 1, np.zeros(len(counts), dtype=np.int64)
+    at[classes] = np.arange(len(classes))
+    lower[part], upper[part] = _narrowed(at[owner[~told]], place[cell[~told]], counts[classes], sizes[part], progress)
+    return lower, upper
+
+
+def _narrowed(owner: Ints, cell: Ints, counts: Ints, sizes: Ints, progress: Progress) -> tuple[Ints, Ints]:
+    """The same for cells that share classes with others."""
     order = np.argsort(cell, kind="stable")
     owner, cell = owner[order], cell[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))

@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InternalError, require_word
+from shoal.evolve.releases.rows import places, taken
 from shoal.policy import Policy
 from shoal.progress import Progress, Told
 from shoal.schema import Attribute, Schema
@@ -42,6 +43,8 @@ class Table:
     labels: Numbers
     lives: Mapping[str, Numbers] | None = None
     """As for `Shown`, going on from it: another number than the last published one for another value."""
+    differs: NDArray[np.bool_] | None = None
+    """Of persons with several rows who are back: whether they have something else than what was published of them last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +90,15 @@ def plan_release(
     next_class: int = 0,
     hold_back: bool = False,
     earlier: Sequence[Shown] = (),
+    recut: bool = False,
 ) -> Plan:
     """What to publish next under a guard; `before` is what the last release showed, None for the first one.
 
     `earlier` are the releases before that one, oldest first: a record that was in them, left and is back is still the same
     person to who has them.
     `m` is for m-invariance (the policy's smallest class by default), and `hold_back` makes its surplus newcomers wait
-    instead of adding counterfeits for them. New classes get numbers from `next_class` and from those in use upwards.
+    instead of adding counterfeits for them. `recut` makes batching cut what was published finer where it may.
+    New classes get numbers from `next_class` and from those in use upwards.
     """
     require_word("guard", guard, GUARDS)
     if m is not None and guard != "m-invariance":
@@ -113,6 +118,7 @@ def plan_release(
             policy,
             m=m,
             objective=objective,
+            seed=seed,
             next_class=next_class,
             hold_back=hold_back,
             back=returned(now, before, earlier),
@@ -132,6 +138,7 @@ def plan_release(
         progress=Progress.of(progress),
         next_class=next_class,
         earlier=earlier,
+        recut=recut,
     )
 
 
@@ -175,18 +182,17 @@ def returned(now: Table, before: Shown | None, earlier: Sequence[Shown]) -> Show
 
 def aligned(before: Shown, now: Table) -> tuple[pl.DataFrame, Numbers]:
     """The values shown before, in the columns and types of the table, and each row's place in the table (or -1)."""
-    place = np.searchsorted(now.records, before.records)
-    inside = place < len(now.records)
-    inside[inside] &= now.records[place[inside]] == before.records[inside]
     frame = before.frame.select(now.frame.columns).cast(now.frame.schema)
-    return frame, np.where(inside, place, -1).astype(np.int64)
+    return frame, places(now.records, before.records)
 
 
-def changed(old: pl.DataFrame, new: pl.DataFrame, names: list[str]) -> NDArray[np.bool_]:
-    """Rows of two tables of the same height that differ in some of these columns."""
-    result = np.zeros(old.height, dtype=bool)
+def changed(
+    old: pl.DataFrame, rows: Numbers, new: pl.DataFrame, others: Numbers, names: list[str]
+) -> NDArray[np.bool_]:
+    """Of rows of one table and rows of another, pair by pair, those that differ in some of these columns."""
+    result = np.zeros(len(rows), dtype=bool)
     for name in names:
-        result |= old[name].ne_missing(new[name]).to_numpy()
+        result |= taken(old[name], rows).cast(new.schema[name]).ne_missing(taken(new[name], others)).to_numpy()
     return result
 
 

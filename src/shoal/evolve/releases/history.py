@@ -23,6 +23,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -32,21 +33,26 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import InputError, VerificationError
+from shoal.errors import InputError, VerificationError, which
 from shoal.evolve.releases.decision import Budget, decide
-from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce, distinct
+from shoal.evolve.releases.deduction import Ints, Knowledge, Publication, deduce, distinct, steady
 from shoal.evolve.releases.guards import Plan, Shown, columns_of
-from shoal.evolve.releases.lives import apart, lives_of
+from shoal.evolve.releases.lives import Rows, apart, counted, lives_of
+from shoal.evolve.releases.people import microdata, of_people
+from shoal.evolve.releases.rows import numbered
 from shoal.microdata import Microdata, encode_sensitive
-from shoal.models import Rule
+from shoal.models import Rule, Sensitive
 from shoal.models.base import Promise
 from shoal.partition import Partition
 from shoal.policy import Policy, labelled
 from shoal.progress import Progress, Told
 from shoal.schema import Schema
 from shoal.shown import Shown as Card
+from shoal.space import Domain, Set, States, Tree, members_of
 
 Attack = Literal["intersection", "difference", "tracing"]
+# A table of classes and values is looked up instead of sorting the rows while it has at most so many bits for each of them.
+DENSE = 16
 COUNTED = ("records", "waiting_insertions", "waiting_deletions", "waiting_updates", "counterfeits", "ncp")
 
 
@@ -63,6 +69,14 @@ class Finding:
 
     def __str__(self) -> str:
         return self.sentence
+
+    @property
+    def withheld(self) -> str:
+        """What is said of it where the release is not out: no value and no class, unless values may be shown."""
+        if not which():
+            return self.sentence
+        what = f"values of '{self.attribute}' of {_count(self.records)}" if self.attribute else "whose a row may be"
+        return f"Comparing the releases up to {self.release} gives away {what}{which()}."
 
 
 @dataclass(frozen=True)
@@ -151,38 +165,70 @@ def audit_members(
     *,
     newest_only: bool = False,
     followed: Sequence[Finding] | None = None,
+    numbers: Sequence[int] | None = None,
     progress: Told | None = None,
 ) -> Audit:
     """The audit against one who knows everybody's class in every release.
 
-    Rows that can be `followed` are found by the rows themselves, unless they have been found already.
+    Rows that can be `followed` are found by the rows themselves, unless they have been found already. `numbers` are those of
+    the releases, where some are missing; they count from 1 otherwise.
     """
     told = Progress.of(progress)
     if len(shown) < 2:
         return Audit(len(shown))
-    histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy)
+    if of_people(schema):
+        return _audit_people(shown, schema, policy, numbers or range(1, len(shown) + 1), newest_only)
+    histories = _Histories(shown, columns_of(shown[-1].frame, schema), policy, numbers)
     found: list[Finding] = []
     facts: dict[str, dict[str, float]] = {}
     budget, undecided = Budget(progress=told), 0
     for name in told.each(histories.schema.named("sensitive")):
         publications, labels, records = histories.publications(name)
-        now, exposed, open_cells = histories.judged(publications, len(labels), name, budget)
-        if newest_only and len(exposed) + len(open_cells):
-            past, known, _ = histories.judged(publications[:-1], len(labels), name, budget)
-            old = past.persons[np.isin(past.cell_of, known)]
-            fresh = np.unique(now.cell_of[~np.isin(now.persons, old)])
-            exposed, open_cells = np.intersect1d(exposed, fresh), np.intersect1d(open_cells, fresh)
-        found += [histories.tell(now, int(cell), name, labels, records) for cell in exposed]
-        undecided = max(undecided, int(now.sizes[open_cells].sum()))
-        facts[name] = _facts(now, publications[-1])
+        possible = histories.told_alone(name)
+        if any(len(one.persons) for one in publications):
+            now, exposed, open_cells = histories.judged(publications, len(labels), name, budget)
+            if newest_only and len(exposed) + len(open_cells):
+                past, known, _ = histories.judged(publications[:-1], len(labels), name, budget)
+                old = past.persons[np.isin(past.cell_of, known)]
+                fresh = np.unique(now.cell_of[~np.isin(now.persons, old)])
+                exposed, open_cells = np.intersect1d(exposed, fresh), np.intersect1d(open_cells, fresh)
+            found += [histories.tell(now, int(cell), name, labels, records) for cell in exposed]
+            undecided = max(undecided, int(now.sizes[open_cells].sum()))
+            shown_now = np.searchsorted(now.persons, publications[-1].persons)
+            possible = np.concatenate([possible, now.possible[now.cell_of[shown_now]]])
+        facts[name] = _facts(possible)
     if followed is None:
-        pairs = list(enumerate(pairwise(shown), start=2))
+        pairs = list(zip(pairwise(histories.numbers), pairwise(shown), strict=True))
         followed = [
-            f for t, pair in (pairs[-1:] if newest_only else pairs) for f in rows_followed(*pair, t, schema, policy)
+            f for two, pair in (pairs[-1:] if newest_only else pairs) for f in rows_followed(*pair, two, schema, policy)
         ]
     found += followed
     found.sort(key=lambda finding: (finding.records, finding.release))
     return Audit(len(shown), tuple(found), facts, undecided)
+
+
+def _audit_people(
+    shown: Sequence[Shown], schema: Schema, policy: Policy, numbers: Sequence[int], newest_only: bool
+) -> Audit:
+    """The same where people have several rows (`evolve/releases/people_audit.py`)."""
+    from shoal.evolve.releases.people_audit import exposures
+
+    crowds, exposed, undecided = exposures(shown, columns_of(shown[-1].frame, schema), policy, newest_only=newest_only)
+    found = []
+    for cell in exposed.tolist():
+        last, size = int(crowds.last[cell]), int(crowds.sizes[cell])
+        place = (shown[last].texts or {}).get(int(crowds.path[cell, last]), "")
+        values = crowds.values(cell)
+        sentence = (
+            f"Comparing releases {numbers[0]} to {numbers[-1]} tells {_count(size, 'person')} of the class ({place}) in release "
+            f"{numbers[last]} apart from the others, and together they have {', '.join(values) or 'no value'}, which does not "
+            f"satisfy {policy}."
+        )
+        found.append(
+            Finding("intersection", numbers[last], crowds.names[0] if crowds.names else None, size, values, sentence)
+        )
+    found.sort(key=lambda finding: (finding.records, finding.release))
+    return Audit(len(shown), tuple(found), {}, undecided)
 
 
 def smallest_class(policy: Policy) -> int:
@@ -190,45 +236,97 @@ def smallest_class(policy: Policy) -> int:
     return max([2, *(model.crowd for model in policy.models)])
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What the releases are asked about one sensitive attribute."""
+
+    publications: list[Publication]
+    labels: list[str]
+    records: Ints
+    newest: Sensitive
+    """The attribute as all rows of the newest release have it."""
+    alone: Ints
+    """Of rows of the newest release that no comparison says more about: how many values its class leaves them."""
+
+
 class _Histories:
     """The rows of all releases, ready to be asked about."""
 
-    def __init__(self, shown: Sequence[Shown], schema: Schema, policy: Policy) -> None:
+    def __init__(
+        self, shown: Sequence[Shown], schema: Schema, policy: Policy, numbers: Sequence[int] | None = None
+    ) -> None:
         self.shown, self.schema, self.policy = shown, schema, policy
+        self.numbers = list(numbers or range(1, len(shown) + 1))
         self.k = smallest_class(policy)
-        frame = pl.concat([part.frame.select(shown[-1].frame.columns) for part in shown], how="vertical_relaxed")
-        columns = [encode_sensitive(frame, name, schema) for name in schema.named("sensitive")]
-        self.columns = {column.name: column for column in labelled(columns, policy, frame)}
-        self.texts = {name: frame[name].cast(pl.String) for name in self.columns}
         self.lives = lives_of(shown, schema)
-        self.ends = np.cumsum([len(part.records) for part in shown])
+        self._known: dict[str, _Asked] = {}
 
     def publications(self, attribute: str) -> tuple[list[Publication], list[str], Ints]:
         """The releases with a number for each life, the values' labels, and the record of each life.
 
-        A counterfeit is another one in every release.
+        Without the rows of which one release tells all that there is: nobody is exposed by comparing those. A counterfeit is
+        another one in every release.
         """
-        column, text = self.columns[attribute], self.texts[attribute]
-        labels = ["missing", *column.labels]
-        for row in np.unique(column.codes, return_index=True)[1].tolist():
-            if column.codes[row] >= 0:
-                labels[column.codes[row] + 1] = text[row]  # as it was published
+        asked = self._asked(attribute)
+        return asked.publications, asked.labels, asked.records
+
+    def told_alone(self, attribute: str) -> Ints:
+        """How many values are possible for each row of the newest release that is not in its publication."""
+        return self._asked(attribute).alone
+
+    def _asked(self, attribute: str) -> _Asked:
+        if attribute not in self._known:
+            self._known[attribute] = self._ask(attribute)
+        return self._known[attribute]
+
+    def _ask(self, attribute: str) -> _Asked:
         which = self.schema.named("sensitive").index(attribute)
-        codes = np.split(column.codes.astype(np.int64) + 1, self.ends[:-1])
-        own = [np.stack([apart(t, one.records), self.lives[t][:, which]]) for t, one in enumerate(self.shown)]
-        units, place = np.unique(np.concatenate(own, axis=1), axis=1, return_inverse=True)
-        persons = np.split(place.ravel(), self.ends[:-1])
-        found = [Publication(*three) for three in zip(persons, [one.classes for one in self.shown], codes, strict=True)]
-        return found, labels, np.maximum(units[0], -1)
+        records = np.concatenate([apart(t, one.records) for t, one in enumerate(self.shown)])
+        place, first = numbered(records, np.concatenate([own[:, which] for own in self.lives]))
+        persons = np.split(place, np.cumsum([len(one.records) for one in self.shown])[:-1])
+        still = steady(persons, [one.classes for one in self.shown])
+        moving = [np.flatnonzero(~one) for one in still]
+        column, text, ends = self._column(attribute, moving)
+        codes = column.codes.astype(np.int64) + 1
+        labels, row_of = ["missing", *column.labels], np.full(len(column.labels) + 1, -1, dtype=np.int64)
+        row_of[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        for code in np.flatnonzero(row_of[1:] >= 0).tolist():
+            labels[code + 1] = text[int(row_of[code + 1])]  # as it was published first
+        *earlier, newest = np.split(codes, ends[:-1])
+        values = [
+            *(part[len(part) - len(rows) :] for part, rows in zip(earlier, moving, strict=False)),
+            newest[moving[-1]],
+        ]
+        found = [
+            Publication(own[rows], one.classes[rows], part)
+            for own, one, rows, part in zip(persons, self.shown, moving, values, strict=True)
+        ]
+        alone = _possible(self.shown[-1].classes[still[-1]], newest[still[-1]])
+        column = column.take(np.arange(len(codes) - len(newest), len(codes)))
+        return _Asked(found, labels, np.maximum(records[first], -1), column, alone)
+
+    def _column(self, attribute: str, moving: Sequence[Ints]) -> tuple[Sensitive, pl.Series, Ints]:
+        """The attribute in the first row with each value and in some rows of each release, and in all rows of the newest.
+
+        Every value of every release is among them: which are told apart, and by what name, hangs on all of them.
+        """
+        columns = self.shown[-1].frame.columns
+        parts = []
+        for one, rows in zip(self.shown[:-1], moving[:-1], strict=True):
+            frame = one.frame.select(columns)
+            parts.append(frame[np.concatenate([frame[attribute].arg_unique().to_numpy(), rows])])
+        parts.append(self.shown[-1].frame)
+        frame = pl.concat(parts, how="vertical_relaxed")
+        (column,) = labelled([encode_sensitive(frame, attribute, self.schema)], self.policy, frame)
+        return column, frame[attribute].cast(pl.String), np.cumsum([part.height for part in parts])
 
     def rules(self, attribute: str) -> list[Rule]:
         """What the policy asks of an attribute, as the newest release has it."""
-        column, newest = self.columns[attribute], len(self.shown[-1].records)
-        column = column.take(np.arange(len(column.codes) - newest, len(column.codes)))
+        newest = self._asked(attribute).newest
         asked = [model for model in self.policy.models if getattr(model, "attribute", None) in (None, attribute)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said when the release was made
-            return [model.bind(column, newest) for model in asked if model.per_attribute]
+            return [model.bind(newest, len(newest.codes)) for model in asked if model.per_attribute]
 
     def judged(
         self, publications: Sequence[Publication], values: int, attribute: str, budget: Budget
@@ -281,11 +379,11 @@ class _Histories:
         else:
             learned = f"include {attribute} = {', '.join(names)}"
         place = self._class_text(at, int(known.history[cell][at]))
-        when = f"after release {at + 1}" if event == "left" else f"in release {at + 1}"
-        compared = f"releases 1 {'and' if len(self.shown) == 2 else 'to'} {len(self.shown)}"
+        when = f"{'after' if event == 'left' else 'in'} release {self.numbers[at]}"
+        compared = f"releases {self.numbers[0]} {'and' if len(self.shown) == 2 else 'to'} {self.numbers[-1]}"
         sentence = f"Comparing {compared} gives away that the {_count(number)} that {event} the class ({place}) {when} {learned}."
         attack: Attack = "difference" if event != "stayed in" and len(certain) else "intersection"
-        return Finding(attack, release + 1, attribute, number, names, sentence)
+        return Finding(attack, self.numbers[release], attribute, number, names, sentence)
 
     def _event(self, history: Ints, records: Ints) -> tuple[int, int, str]:
         """What sets a cell apart: the release that shows it, the release whose class is named, and what happened."""
@@ -311,24 +409,50 @@ class _Histories:
         return {}
 
 
-def class_texts(shown: Shown, schema: Schema) -> dict[int, str]:
-    """What every class publishes of its quasi-identifiers, in words."""
-    data = Microdata.from_frame(shown.frame, columns_of(shown.frame, schema))
-    numbers, labels = np.unique(shown.classes, return_inverse=True)
-    partition = Partition(labels.astype(np.int32))
-    space = data.space("ncp")
-    columns = space.publish(space.states(data.codes, partition.order, partition.starts))
-    texts = {}
-    for c, name in enumerate(numbers.tolist()):
-        cells = zip(data.quasi, (column[c] for column in columns), strict=True)
-        texts[name] = ", ".join(f"{quasi} = {'missing' if cell is None else cell}" for quasi, cell in cells)
-    return texts
+def class_texts(
+    shown: Shown, schema: Schema, data: Microdata | None = None, states: States | None = None
+) -> dict[int, str]:
+    """What every class publishes of its quasi-identifiers, in words.
+
+    `data` are its rows, where they have been encoded, and `states` what the classes publish in codes, where that is known.
+    """
+    data = data or microdata(shown.frame, columns_of(shown.frame, schema))
+    label, first = numbered(shown.classes)
+    numbers, space = shown.classes[first], data.space("ncp")
+    if states is None:
+        partition = Partition(label.astype(np.int32))
+        states = space.states(data.codes, partition.order, partition.starts)
+    cells = []
+    for a, (name, domain) in enumerate(zip(data.quasi, space.domains, strict=True)):
+        column = _published(domain, states[:, int(space.slots[a]) : int(space.slots[a + 1])])
+        cells.append(pl.lit(f"{name} = ") + column.fill_null("missing"))
+    texts = pl.select(pl.concat_str(cells, separator=", ")).to_series().to_list() if cells else [""] * len(numbers)
+    return dict(zip(numbers.tolist(), texts, strict=True))
 
 
-def rows_followed(older: Shown, newer: Shown, number: int, schema: Schema, policy: Policy) -> list[Finding]:
-    """Rows that can be recognized in release `number` and the one before by the columns published as they are."""
+def _published(domain: Domain, states: Ints) -> pl.Series:
+    """What states of an attribute are published as; each text is made once, and the nodes of a taxonomy are found together."""
+    number, first = numbered(*states.T)
+    found = states[first]
+    if isinstance(domain, Set):
+        texts = [domain.publish(members_of(row)) for row in found]
+    elif isinstance(domain, Tree):
+        labels = domain.taxonomy.labels
+        texts = [labels[node] for node in domain.taxonomy.lca(found[:, 0], found[:, 1]).tolist()]
+        if domain.has_missing:
+            missing = (found[:, 0] == domain.missing_code).tolist()
+            texts = [None if gone else text for gone, text in zip(missing, texts, strict=True)]
+    else:
+        texts = [domain.publish(low, high) for low, high in found.tolist()]
+    return pl.Series(texts, dtype=pl.String)[number]
+
+
+def rows_followed(
+    older: Shown, newer: Shown, numbers: tuple[int, int], schema: Schema, policy: Policy
+) -> list[Finding]:
+    """Rows that can be recognized in two releases, of these `numbers`, by the columns published as they are."""
     known = columns_of(newer.frame, schema)
-    if not known.named("other"):
+    if not known.named("other") or of_people(known):  # whole rows of persons are what their audit is about
         return []
     names = [*known.named("other"), *known.named("sensitive")]
     both = _lines(older, names).join(_lines(newer, names), on="record", suffix="_new")
@@ -338,16 +462,25 @@ def rows_followed(older: Shown, newer: Shown, number: int, schema: Schema, polic
     )
     few = pl.col("together") < smallest_class(policy)
     hit = cells.filter(pl.col("single") & pl.col("single_new") & pl.col("same") & few)
+    # Where two classes have the same rows and not the same persons, rows are not persons: nobody can be followed by them.
+    pairs = hit.select("class", "class_new").unique().rows()
+    alike = {pair for pair in pairs if _rows_of(older, pair[0], names) == _rows_of(newer, pair[1], names)}
     texts = class_texts(newer, schema) if hit.height else {}
     found = []
     for row in hit.sort("record").iter_rows(named=True):
+        if (row["class"], row["class_new"]) in alike:
+            continue
         shown = ", ".join(f"{name} = {row[name]}" for name in names)
         sentence = (
-            f"Comparing releases {number - 1} and {number} gives away that the row with {shown} in the class "
+            f"Comparing releases {numbers[0]} and {numbers[1]} gives away that the row with {shown} in the class "
             f"({texts[row['class_new']]}) belongs to one of {row['together']} persons."
         )
-        found.append(Finding("tracing", number, None, 1, (), sentence))
+        found.append(Finding("tracing", numbers[1], None, 1, (), sentence))
     return found
+
+
+def _rows_of(shown: Shown, number: int, names: list[str]) -> Rows:
+    return counted(shown.frame, np.flatnonzero(shown.classes == number), names)
 
 
 def _lines(shown: Shown, names: list[str]) -> pl.DataFrame:
@@ -357,19 +490,35 @@ def _lines(shown: Shown, names: list[str]) -> pl.DataFrame:
     return lines.with_columns(single=pl.len().over(names) == 1)
 
 
-def _count(number: int) -> str:
-    return "1 record" if number == 1 else f"{number:,} records"
+def _count(number: int, what: str = "record") -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _facts(known: Knowledge, newest: Publication) -> dict[str, float]:
-    """Measures over the rows of the newest release."""
-    cells = known.cell_of[np.searchsorted(known.persons, newest.persons)]
-    possible = known.possible[cells]
-    judged = possible[possible > 0]
+def _possible(classes: Ints, values: Ints) -> Ints:
+    """Of each row, how many different known values its class has."""
+    label, first = numbered(classes)
+    wide = int(values.max(initial=0)) + 1
+    if len(first) * wide <= DENSE * len(label):
+        there = np.zeros(len(first) * wide, dtype=bool)
+        there[label * wide + values] = True
+        return np.asarray(np.count_nonzero(there.reshape(-1, wide)[:, 1:], axis=1)[label], dtype=np.int64)
+    pairs = numbered(label, values)[1]
+    return np.asarray(np.bincount(label[pairs[values[pairs] > 0]], minlength=len(first))[label], dtype=np.int64)
+
+
+def _facts(possible: Ints) -> dict[str, float]:
+    """Measures over the rows of the newest release, given by the number of values that are possible for each."""
+    counts = np.bincount(possible[possible > 0])
+    values, often = np.flatnonzero(counts), counts[counts > 0]
+    if not len(values):
+        return {"fewest_values": 0.0, "mean_exposure": 0.0, "share_with_one_value": 0.0}
+    rows = int(often.sum())
+    # As one sum over the rows, rounded once: there are millions of rows and few numbers among them.
+    exposure = sum(Fraction(1 / n) * times for n, times in zip(values.tolist(), often.tolist(), strict=True))
     return {
-        "fewest_values": float(judged.min()) if len(judged) else 0.0,
-        "mean_exposure": exact.mean(1 / judged) if len(judged) else 0.0,
-        "share_with_one_value": float((judged == 1).mean()) if len(judged) else 0.0,
+        "fewest_values": float(values[0]),
+        "mean_exposure": float(exposure) / rows,
+        "share_with_one_value": float(counts[1]) / rows if len(counts) > 1 else 0.0,
     }
 
 
@@ -447,7 +596,7 @@ def costs(lines: Sequence[Mapping[str, Any]]) -> list[Cost]:
 
 def line(guard: str, plan: Plan, schema: Schema) -> dict[str, Any]:
     """What a planned release costs, in the words of `Store.history`."""
-    data = Microdata.from_frame(plan.shown.frame, columns_of(plan.shown.frame, schema))
+    data = microdata(plan.shown.frame, columns_of(plan.shown.frame, schema))
     partition, space = Partition.compact(plan.shown.classes), data.space("ncp")
     units = space.unit(space.states(data.codes, partition.order, partition.starts))
     return {

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.evolve.releases.guards import Numbers, Shown, Table
+from shoal.evolve.releases.rows import numbered
 from shoal.microdata import encode_sensitive
 from shoal.schema import Schema
 
@@ -66,22 +67,20 @@ class Cells:
 
     def __init__(self, releases: Sequence[Shown], lives: Sequence[Lives]) -> None:
         self.releases = releases
-        keys = [
-            np.column_stack([apart(t, one.records), own])
-            for t, (one, own) in enumerate(zip(releases, lives, strict=True))
-        ]
-        units, place = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
-        self.persons: Numbers = units[:, 0]
+        persons = np.concatenate([apart(t, one.records) for t, one in enumerate(releases)])
+        own = np.concatenate(lives)
+        place, first = numbered(persons, *own.T)
+        self.persons: Numbers = persons[first]
         """The person of each life."""
-        self.lives: Lives = units[:, 1:]
+        self.lives: Lives = own[first]
         """Which of the person's lives it is, by attribute."""
-        self.units = np.split(place.ravel(), np.cumsum([len(key) for key in keys])[:-1])
+        self.units = np.split(place, np.cumsum([len(one.records) for one in releases])[:-1])
         """The life of each row of each release."""
-        cell = np.zeros(len(units), dtype=np.int64)
-        self.history = np.full((len(units), len(releases)), -1, dtype=np.int64)
+        cell = np.zeros(len(first), dtype=np.int64)
+        self.history = np.full((len(first), len(releases)), -1, dtype=np.int64)
         for t, release in enumerate(releases):
             self.history[self.units[t], t] = release.classes
-            cell = np.unique(np.stack([cell, self.history[:, t]]), axis=1, return_inverse=True)[1].ravel()
+            cell = numbered(cell, self.history[:, t])[0]
         self.cell_of: Numbers = cell
         """The cell of each life."""
         self._known: dict[int, Rows | None] = {}
@@ -106,6 +105,13 @@ class Cells:
         A class that is the cell tells them, and so does one whose other cells are known.
         """
         return self._rows(cell, names, frozenset())
+
+    def last_rows(self, cell: int, names: list[str]) -> Rows | None:
+        """The values of a cell when it was last published; None where that was not a class of its own."""
+        path = self.history[self.members(cell)[0]]
+        last = int(np.flatnonzero(path >= 0)[-1])
+        alone = (self.cell_of[self.history[:, last] == path[last]] == cell).all()
+        return self._published(last, int(path[last]), names) if alone else None
 
     def _rows(self, cell: int, names: list[str], busy: frozenset[int]) -> Rows | None:
         if cell in self._known:

@@ -14,6 +14,7 @@ from shoal.columns import texts
 from shoal.errors import InputError, did_you_mean, raw
 from shoal.evolve.store.settings import TYPES, Settings, type_names
 from shoal.io.frames import to_polars
+from shoal.reading import as_declared
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,36 +61,35 @@ def completed(rows: KeyedRows, stored: pl.DataFrame) -> KeyedRows:
     return KeyedRows(rows.keys, pl.DataFrame([*rows.frame, *stored.select(lacking)]).select(stored.columns))
 
 
-def read_keys(source: Any, settings: Settings) -> list[str]:
-    """Keys as text: of a frame or a file with the key column, or a list of them; each once."""
+def read_keys(source: Any, settings: Settings, column: str | None = None) -> list[str]:
+    """Keys as text: of a frame or a file with the key column, or another one, or a list of them; each once."""
+    name = column or settings.key
     if isinstance(source, str):
         source = Path(source)
     if isinstance(source, Iterable) and not hasattr(source, "columns") and not isinstance(source, pl.LazyFrame):
         given = list(source)
-        source = pl.DataFrame(
-            {settings.key: pl.Series([None if k is None else str(k) for k in given], dtype=pl.String)}
-        )
+        source = pl.DataFrame({name: pl.Series([None if k is None else str(k) for k in given], dtype=pl.String)})
     table = _table(source, settings)
-    if settings.key not in table.columns:
-        raise InputError(
-            f"The batch has no column '{settings.key}', the key of the store; {did_you_mean(settings.key, table.columns)}"
-        )
-    column = table[settings.key]
-    keys = texts(column, "number" if column.dtype.is_numeric() else "category")
+    if name not in table.columns:
+        raise InputError(f"The batch has no column '{name}', the key of the store; {did_you_mean(name, table.columns)}")
+    keys = key_texts(table[name])
     if keys.null_count():
         row = int(keys.is_null().arg_max() or 0)
-        raise InputError(
-            f"Column '{settings.key}', record {row + 1} of the batch: the key is missing; give every record one."
-        )
+        raise InputError(f"Column '{name}', record {row + 1} of the batch: the key is missing; give every record one.")
     twice = keys.is_duplicated()
     if twice.any():
         row = int(twice.arg_max() or 0)
         again = int((keys == keys[row]).arg_true()[1])
         raise InputError(
-            f"Column '{settings.key}': {raw(keys[row], 'one key', 'key')} stands in records {row + 1} and {again + 1} of the "
+            f"Column '{name}': {raw(keys[row], 'one key', 'key')} stands in records {row + 1} and {again + 1} of the "
             "batch; leave one of them out."
         )
     return keys.to_list()
+
+
+def key_texts(column: pl.Series) -> pl.Series:
+    """Keys as text, however they were given."""
+    return texts(column, "number" if column.dtype.is_numeric() else "category")
 
 
 def file_batch_id(path: Path) -> str:
@@ -150,14 +150,16 @@ def _table(source: Any, settings: Settings) -> pl.DataFrame:
         from shoal.io.files import read_table
 
         try:
-            return read_table(source, missing=settings.missing_texts)
+            table = read_table(source, missing=settings.missing_texts, as_text=settings.given.as_text)
         except NoRecordsError as nothing:
             return pl.DataFrame(schema=dict.fromkeys(nothing.columns, pl.String))
-    return to_polars(source)[0]
+    else:
+        table = to_polars(source)[0]
+    return as_declared(table, settings.given)
 
 
 def _require_complete(frame: pl.DataFrame, settings: Settings) -> None:
-    for name in settings.schema.named("quasi") + settings.schema.named("sensitive"):
+    for name in settings.given.named("quasi") + settings.given.named("sensitive"):
         if name in frame.columns and frame[name].null_count():
             row = int(frame[name].is_null().arg_max() or 0)
             raise InputError(

@@ -26,7 +26,9 @@ from shoal.columns import (
     typed,
 )
 from shoal.errors import InputError, like, raw
+from shoal.evolve.releases.people import crowd, of_people
 from shoal.models import Sensitive
+from shoal.models.persons import Crowd
 from shoal.policy import Policy, Rules
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.space import EPOCH, Codes, Domain, Interval, Measure, Set, Space, Tree
@@ -286,9 +288,12 @@ class Books:
         """The policy's rules on a table with these sensitive codes."""
         return self.policy.bind(self.sensitive(codes), len(codes))
 
-    def sensitive(self, codes: Codes) -> tuple[Sensitive, ...]:
+    def sensitive(self, codes: Codes) -> tuple[Sensitive | Crowd, ...]:
         """The sensitive attributes of a table with these sensitive codes."""
         names = self.schema.named("sensitive")
+        if of_people(self.schema):
+            labels = [np.array([*self.books["sensitive", name].labels, None], dtype=object) for name in names]
+            return tuple(crowd(name, own[codes[:, j]]) for j, (name, own) in enumerate(zip(names, labels, strict=True)))
         guards = [place[1] for place in self.books if place[0] == "guard"]
         columns = []
         for j, name in enumerate(names):

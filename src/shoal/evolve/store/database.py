@@ -12,11 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from shoal.errors import ConfigError, InputError, MissingExtraError
+from shoal.errors import ConfigError, InputError, MissingExtraError, require_a
 from shoal.io import sql
 
 # Another process may hold the store while it applies a batch; longer than this it is said to be busy.
 PATIENCE = 60.0
+# A day: whoever waits longer has been forgotten.
+LONGEST = 86_400
 
 
 class UnavailableError(InputError):
@@ -30,6 +32,10 @@ class Database:
     """
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        require_a("url", url, str, "the address of a database, such as sqlite:///registry.db")
+        require_a("patience", patience, (int, float), "seconds")
+        if not 0 <= patience <= LONGEST:
+            raise ConfigError(f"patience = {patience} is not allowed; it must be from 0 to {LONGEST:,} seconds.")
         self.address = sql._address(url)
         self.name = sql._name(self.address)
         self.is_sqlite = self.address.get_backend_name() == "sqlite"

@@ -8,22 +8,24 @@ again. Without that, somebody who is forgotten and comes back would be published
 
 from __future__ import annotations
 
-import io
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
-from shoal.errors import InputError
+from shoal.errors import InputError, raw
 from shoal.evolve.releases.guards import Numbers
-from shoal.evolve.store import tables
-from shoal.evolve.store.archive import CLASS, DIGEST, RECORD, frame_bytes
+from shoal.evolve.store import dregs, tables
+from shoal.evolve.store.archive import DIGEST
+from shoal.evolve.store.changes import CLASS, RECORD, frame_bytes, read_frame
 from shoal.evolve.store.codebook import Books
-from shoal.evolve.store.live import State, read_records
+from shoal.evolve.store.commit import Prospect
+from shoal.evolve.store.live import State
 from shoal.evolve.store.seals import rows_seal
 from shoal.evolve.store.settings import Settings
+from shoal.evolve.store.snapshot import read_held, write
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,13 @@ class Forgotten:
     forgotten: int
     deleted: int
     still_shown: int
+    prospect: Prospect | None = field(default=None, compare=False)
+    """Of a dry run, the release that would follow."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        told = asdict(self)
+        return {name: value for name, value in told.items() if name != "prospect" or value is not None}
 
 
 def left_persons(connection: sa.Connection, settings: Settings, keys: list[str]) -> list[int]:
@@ -47,11 +52,12 @@ def left_persons(connection: sa.Connection, settings: Settings, keys: list[str])
     for part in tables.chunks(digests):
         query = sa.select(tables.left.c.digest, tables.left.c.person).where(tables.left.c.digest.in_(part))
         known.update({row.digest: row.person for row in connection.execute(query)})
+    column = settings.person or settings.key
     for row, one in enumerate(digests):
         if one not in known:
             raise InputError(
-                f"Column '{settings.key}', key {row + 1}: nobody with the key '{keys[row]}' is or was in the store; check it, or "
-                "leave it out."
+                f"Column '{column}', key {row + 1}: nobody with {raw(keys[row], 'this key', 'the key')} is or was in the store; "
+                "check it, or leave it out."
             )
     return [known[one] for one in digests]
 
@@ -61,21 +67,20 @@ def wipe(connection: sa.Connection, settings: Settings, state: State, persons: l
     for part in tables.chunks(persons):
         connection.execute(tables.left.update().where(tables.left.c.person.in_(part)).values(forgotten=True))
     connection.execute(tables.journal.delete())
+    dregs.note(connection)
     _relearn(connection, settings, state)
-    table = tables.releases
-    newest = connection.execute(
-        sa.select(table.c.number, table.c.shown, table.c.faces).where(table.c.shown.is_not(None))
-    ).one_or_none()
-    if newest is None:
-        return 0
-    rows, faces = pl.read_ipc(io.BytesIO(newest.shown)), pl.read_ipc(io.BytesIO(newest.faces))
-    digests = [name for name in faces.columns if name.startswith(DIGEST)]
-    them = pl.col(RECORD).is_in(persons)
-    faces = faces.with_columns(pl.when(~them).then(pl.col(name)).alias(name) for name in digests)
-    written: dict[str, Any] = {"shown": frame_bytes(_anonymous(rows, settings, persons)), "faces": frame_bytes(faces)}
-    written["rows_seal"] = rows_seal(written["shown"], written["faces"])
-    connection.execute(table.update().where(table.c.number == newest.number).values(**written))
-    return int(rows[RECORD].is_in(persons).sum())
+    table, shown = tables.releases, 0
+    kept = sa.select(table.c.number, table.c.shown, table.c.faces).where(table.c.shown.is_not(None))
+    for release in connection.execute(kept.order_by(table.c.number)).all():
+        rows, faces = read_frame(release.shown), read_frame(release.faces)
+        digests = [name for name in faces.columns if name.startswith(DIGEST)]
+        them = pl.col(RECORD).is_in(persons)
+        faces = faces.with_columns(pl.when(~them).then(pl.col(name)).alias(name) for name in digests)
+        rest = frame_bytes(_anonymous(rows, settings, persons)), frame_bytes(faces)
+        written = {"shown": rest[0], "faces": rest[1], "rows_seal": rows_seal(*rest)}
+        connection.execute(table.update().where(table.c.number == release.number).values(**written))
+        shown = int(rows[RECORD].is_in(persons).sum())
+    return shown
 
 
 def _anonymous(rows: pl.DataFrame, settings: Settings, persons: list[int]) -> pl.DataFrame:
@@ -97,10 +102,11 @@ def _anonymous(rows: pl.DataFrame, settings: Settings, persons: list[int]) -> pl
 
 
 def _relearn(connection: sa.Connection, settings: Settings, state: State) -> None:
-    """The values that the table has, and no others."""
-    _, _, frame = read_records(connection, state)
+    """The values that the table has, and no others; and a snapshot in which nobody is who is not in it."""
+    held = read_held(connection, state.types, state.version)
+    write(connection, state.version, held)
     empty = Books(settings.schema, settings.policy)
     connection.execute(tables.values.delete())
-    news = [{**row, "version": state.version} for row in empty.learn(frame).news(empty)]
+    news = [{**row, "version": state.version} for row in empty.learn(held.frame).news(empty)]
     if news:
         connection.execute(tables.values.insert(), news)

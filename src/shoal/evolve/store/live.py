@@ -15,7 +15,8 @@ from shoal.errors import InputError
 from shoal.evolve.i3m.classes import Classes, Numbers
 from shoal.evolve.store import tables
 from shoal.evolve.store.codebook import Books
-from shoal.evolve.store.settings import Settings, decode_rows
+from shoal.evolve.store.settings import Settings
+from shoal.evolve.store.snapshot import Held, read_changed, read_held, write
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,18 @@ def read_state(connection: sa.Connection, *, lock: bool = False) -> State:
 
 
 def load(connection: sa.Connection, settings: Settings, state: State) -> Live:
-    """All classes from the store."""
+    """All classes from the store; a snapshot that is out of date is written anew."""
+    held = read_held(connection, state.types, state.version)
+    if held.outdated:
+        write(connection, state.version, held)
+    return classes_of(connection, settings, state, held)
+
+
+def classes_of(connection: sa.Connection, settings: Settings, state: State, held: Held) -> Live:
+    """The classes of all records."""
     books = Books(settings.schema, settings.policy).read(_known(connection, 0))
-    numbers, labels, frame = read_records(connection, state)
-    codes, secrets = books.codes(frame)
-    return Live(state.version, books, _classes(books, settings, state, numbers, codes, secrets, labels))
+    codes, secrets = books.codes(held.frame)
+    return Live(state.version, books, _classes(books, settings, state, held.numbers, codes, secrets, held.labels))
 
 
 def follow(connection: sa.Connection, settings: Settings, state: State, live: Live) -> Live:
@@ -82,11 +90,11 @@ def follow(connection: sa.Connection, settings: Settings, state: State, live: Li
         return load(connection, settings, state)
     live._learn(live.books.read(_known(connection, since)))
     gone = connection.execute(sa.select(tables.gone.c.number).where(tables.gone.c.version > since)).scalars().all()
-    numbers, labels, frame = read_records(connection, state, since)
-    codes, secrets = live.books.codes(frame)
+    new = read_changed(connection, state.types, since)
+    codes, secrets = live.books.codes(new.frame)
     was = live.classes
-    keep = ~np.isin(was.records, np.concatenate([np.array(gone, dtype=np.int64), numbers]))
-    numbers = np.concatenate([was.records[keep], numbers])
+    keep = ~np.isin(was.records, np.concatenate([np.array(gone, dtype=np.int64), new.numbers]))
+    numbers = np.concatenate([was.records[keep], new.numbers])
     order = np.argsort(numbers)
     classes = _classes(
         live.books,
@@ -95,21 +103,9 @@ def follow(connection: sa.Connection, settings: Settings, state: State, live: Li
         numbers[order],
         np.concatenate([was.codes[keep], codes])[order],
         np.concatenate([was.sensitive[keep], secrets])[order],
-        np.concatenate([was.labels[keep], labels])[order],
+        np.concatenate([was.labels[keep], new.labels])[order],
     )
     return Live(state.version, live.books, classes)
-
-
-def read_records(connection: sa.Connection, state: State, since: int = -1) -> tuple[Numbers, Numbers, pl.DataFrame]:
-    """Number, class and values of the records that changed after a version, by number."""
-    table = tables.records.c
-    query = sa.select(table.number, table["class"], table.content).order_by(table.number)
-    if since >= 0:
-        query = query.where(table.version > since)
-    rows = connection.execute(query).all()
-    numbers = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-    labels = np.fromiter((row[1] for row in rows), dtype=np.int64, count=len(rows))
-    return numbers, labels, decode_rows([row[2] for row in rows], state.types)
 
 
 def _known(connection: sa.Connection, since: int) -> Iterable[Any]:

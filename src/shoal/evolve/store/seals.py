@@ -1,4 +1,5 @@
-"""Seals: digests by which a changed bit is noticed, in records, in their classes, in releases and in the list of changes.
+"""Seals: digests by which a changed bit is noticed, in records, in their classes, in the snapshot of them, in releases and in the
+list of changes.
 
 A seal is written with what it seals and says whether that is still as it was written. Changes and releases are chained: the
 seal of each is made with that of the one before, so that none can be missing, doubled or in another's place. Seals are for
@@ -21,12 +22,11 @@ from shoal.evolve.store.settings import encode_rows
 
 def seal(*parts: Any) -> str:
     """A digest of some values, each told apart from its neighbours; None is a value of its own."""
-    found = hashlib.blake2b(digest_size=12)
+    told: list[bytes] = []
     for part in parts:
         content = part if isinstance(part, bytes) else b"\x00" if part is None else str(part).encode()
-        found.update(len(content).to_bytes(8, "little"))
-        found.update(content)
-    return found.hexdigest()
+        told += (len(content).to_bytes(8, "little"), content)
+    return hashlib.blake2b(b"".join(told), digest_size=12).hexdigest()
 
 
 def record_seal(number: int, person: int, key: str, content: str) -> str:
@@ -48,6 +48,11 @@ def batch_seal(before: str, row: Mapping[Any, Any]) -> str:
 def release_seal(before: str, row: Mapping[Any, Any]) -> str:
     """Of a release, after the one before it; its masked table has a digest in the manifest."""
     return seal(before, row["number"], row["version"], row["manifest"], row["members"], row["at"])
+
+
+def snapshot_seal(before: str, row: Mapping[Any, Any]) -> str:
+    """Of a piece of the snapshot, after the change whose outcome it shows."""
+    return seal(before, row["piece"], row["pieces"], row["version"], bytes(row["content"]))
 
 
 def rows_seal(shown: bytes | None, faces: bytes | None) -> str:

@@ -9,11 +9,12 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from shoal.errors import ConfigError, require_word
+from shoal.configuration import Source
+from shoal.errors import ConfigError, UnsupportedError, require_a, require_seed, require_word, shown
 from shoal.evolve.releases.guards import GUARDS, Guard
 from shoal.policy import Policy
 from shoal.refine import Effort
-from shoal.schema import Attribute, Order, Schema, Source, TaxonomySource
+from shoal.schema import Attribute, Order, Schema, TaxonomySource
 from shoal.space import Measure
 from shoal.taxonomy import Taxonomy
 
@@ -43,8 +44,17 @@ class Settings:
     missing_texts: tuple[str, ...] = MISSING_TEXTS
     order: Order = "shuffle"
     intervals: Shape = "text"
+    retention: int | None = None
+    rows: Schema | None = None
+    """Where people have several rows: the columns of these rows, one of which says whose each is. `schema` is then that of a
+    table with one line a person (`evolve/releases/people.py`)."""
+    row_types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require_a("key", self.key, str, "the name of a column")
+        require_a("options", self.options, Mapping, "a dictionary of the algorithm's options")
+        require_a("m", self.m, (int, type(None)), "a whole number")
+        require_seed(self.seed)
         require_word("guard", self.guard, GUARDS)
         require_word("objective", self.objective, get_args(Measure))
         if self.m is not None and self.guard != "m-invariance":
@@ -52,26 +62,46 @@ class Settings:
                 f'm = {self.m!r} belongs to guard = "m-invariance" and this is "{self.guard}"; leave it out.'
             )
         if self.guard == "m-invariance":
-            from shoal.evolve.releases.invariance import only_sensitive
+            from shoal.evolve.releases.invariance import require_sensitive
 
-            only_sensitive(self.schema)
+            require_sensitive(self.schema)
+        if self.rows is not None:
+            require_for_people(self.guard, self.policy)
+        if self.retention is not None and (type(self.retention) is not int or self.retention < 1):
+            raise ConfigError(
+                f"retention = {shown(self.retention)} is not possible in a store; it is how many releases are kept in full, at "
+                "least 1, or none for all of them."
+            )
         for name, value, allowed in (
             ("missing", self.missing, get_args(OfMissing)),
             ("order", self.order, get_args(Order)),
             ("intervals", self.intervals, get_args(Shape)),
         ):
-            if value not in allowed:
-                raise ConfigError(f"{name} = {value!r} is not possible in a store; it can be {' or '.join(allowed)}.")
+            if not isinstance(value, str) or value not in allowed:
+                raise ConfigError(
+                    f"{name} = {shown(value)} is not possible in a store; it can be {' or '.join(allowed)}."
+                )
+
+    @property
+    def given(self) -> Schema:
+        """The columns of a batch and of a release."""
+        return self.rows or self.schema
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose each row is, where people have several."""
+        return None if self.rows is None else self.rows.person
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are kept of every record."""
-        return list(self.schema.attributes)
+        """The columns that are kept of every row."""
+        return list(self.given.attributes)
 
     def to_json(self) -> str:
         """For the store."""
-        told = {name: value for name, value in vars(self).items() if name not in ("schema", "policy")}
-        told["schema"] = {name: _written(attribute) for name, attribute in self.schema.attributes.items()}
+        told = {name: value for name, value in vars(self).items() if name not in ("schema", "policy", "rows")}
+        for name, schema in (("schema", self.schema), ("rows", self.rows)):
+            told[name] = schema and {column: _written(one) for column, one in schema.attributes.items()}
         told["policy"] = self.policy.to_config()
         return json.dumps(told, ensure_ascii=False)
 
@@ -81,10 +111,29 @@ class Settings:
         told = json.loads(text)
         for name in ("ignored", "missing_texts"):
             told[name] = tuple(told[name])
-        columns = {name: _read(entry, name) for name, entry in told["schema"].items()}
-        told["schema"] = Schema(columns, missing=told["missing_texts"])
+        for schema in ("schema", "rows"):
+            if told.get(schema) is not None:
+                columns = {name: _read(entry, name) for name, entry in told[schema].items()}
+                told[schema] = Schema(columns, missing=told["missing_texts"])
         told["policy"] = Policy.from_config(told["policy"])
         return cls(**told)
+
+
+def require_for_people(guard: Guard, policy: Policy) -> None:
+    """What is proved for people with several rows: batching, and models of sizes and distinct values."""
+    if guard != "batching":
+        raise UnsupportedError(
+            f'guard = "{guard}" is not proved safe for people with several rows; use guard = "batching", publish single tables '
+            "with shoal anonymize, or bring the table to one row a person."
+        )
+    for model in policy.models:
+        distinct = model.name == "p_sensitive" or (model.name == "l_diversity" and model.persons == "distinct")
+        if not distinct and model.name != "k_anonymity":
+            raise UnsupportedError(
+                f"{model} is not proved safe across releases for people with several rows, only k_anonymity, p_sensitive and "
+                "distinct l_diversity are; use these, publish single tables with shoal anonymize, or bring the table to one row "
+                "a person."
+            )
 
 
 def _written(attribute: Attribute) -> dict[str, Any]:

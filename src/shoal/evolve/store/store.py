@@ -18,24 +18,31 @@ False
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 import sqlalchemy as sa
 
-from shoal.algorithms import run
-from shoal.errors import ConfigError, InputError, UnsupportedError, did_you_mean
-from shoal.evolve.i3m.classes import Classes
-from shoal.evolve.releases.guards import Guard
-from shoal.evolve.store import tables
+from shoal.algorithms import names
+from shoal.configuration import Configuration
+from shoal.errors import (
+    ConfigError,
+    InputError,
+    require_a,
+    require_names,
+    require_switch,
+    require_whole,
+    require_word,
+    shown,
+)
+from shoal.evolve.releases.guards import GUARDS, Guard
+from shoal.evolve.store import dregs, overview, tables
 from shoal.evolve.store.batch_input import KeyedRows, read_keys, read_rows
-from shoal.evolve.store.codebook import Books, settled
 from shoal.evolve.store.commit import (
     Applied,
     adopt,
@@ -43,32 +50,24 @@ from shoal.evolve.store.commit import (
     forgotten,
     locate,
     mark_of,
-    record_row,
     records_of,
     take_back,
     version_of,
-    write_batch_row,
 )
-from shoal.evolve.store.database import PATIENCE, Database
-from shoal.evolve.store.live import Live, State, follow, load, read_records, read_state
+from shoal.evolve.store.database import PATIENCE, Database, UnavailableError
+from shoal.evolve.store.live import Live, State, classes_of, follow, load, read_state
+from shoal.evolve.store.making import Beginning, begin, encoded, full_run
+from shoal.evolve.store.renewal import note_recut
 from shoal.evolve.store.seals import batch_content
-from shoal.evolve.store.settings import (
-    MISSING_TEXTS,
-    OfMissing,
-    Settings,
-    Shape,
-    decode_rows,
-    encode_rows,
-    type_names,
-)
-from shoal.io.frames import to_polars
-from shoal.microdata import Microdata
+from shoal.evolve.store.settings import MISSING_TEXTS, OfMissing, Settings, Shape
+from shoal.evolve.store.snapshot import read_changed, read_held, write
+from shoal.evolve.store.visits import spread, translated
+from shoal.inputs import as_policy
 from shoal.models import Model
-from shoal.partition import Partition
 from shoal.policy import Policy
 from shoal.progress import Progress, Told
-from shoal.refine import Effort, refined
-from shoal.schema import Attribute, Configuration, Order, Schema, read_schema
+from shoal.refine import Effort
+from shoal.schema import Order, Schema
 from shoal.space import Measure
 
 if TYPE_CHECKING:
@@ -76,14 +75,18 @@ if TYPE_CHECKING:
     from shoal.evolve.store.examine import Examination
     from shoal.evolve.store.forget import Forgotten
     from shoal.evolve.store.publish import Published
+    from shoal.evolve.store.withdraw import Withdrawn
+
+
+Done = TypeVar("Done", Applied, "Forgotten")
 
 
 class _RehearsedError(Exception):
     """Ends a dry run, so that the transaction is taken back."""
 
-    def __init__(self, applied: Applied) -> None:
+    def __init__(self, done: Any) -> None:
         super().__init__()
-        self.applied = applied
+        self.done = done
 
 
 class Store:
@@ -118,8 +121,12 @@ class Store:
     (['creation', 'batch', 'batch'], [1, 2])
     >>> store.export(1, tempfile.mkdtemp() + "/first.csv").name
     'first.csv'
-    >>> store.forget([11]).deleted, store.status()["releases"]
-    (1, 2)
+    >>> store.retain(1), [row["in_full"] for row in store.history()]
+    (1, [False, True])
+    >>> store.withdraw(never_handed_out=True).number, store.status()["releases"]
+    (2, 1)
+    >>> store.forget([11]).deleted
+    1
     >>> store.close()
     >>> shoal.Store.open(url).records().height
     10
@@ -149,6 +156,7 @@ class Store:
         missing_texts: Sequence[str] = MISSING_TEXTS,
         order: Order = "shuffle",
         intervals: Shape = "text",
+        retention: int | None = None,
         progress: Told | None = None,
         patience: float = PATIENCE,
     ) -> Store:
@@ -160,6 +168,8 @@ class Store:
         - `data`: a Microdata, or a frame of pandas, polars or pyarrow together with its `schema`.
         - `policy`: a model, or several joined with `&`; every class satisfies it after every batch.
         - `key`: the column that names each record in later batches. It is never published; other identifiers are not kept.
+          Where a column has the role "person", the key names a row, and what the store counts, keeps together and forgets is a
+          person (docs/evolving-data.md#people-with-several-rows).
         - `schema`: who each column is, as for `shoal.read`; not needed with a Microdata.
         - `algorithm` ("auto"), `objective` ("ncp"), `seed` (0), `options`: how the first classes are made, as for
           `shoal.anonymize`; `options` are those of the algorithm.
@@ -171,25 +181,30 @@ class Store:
         - `missing_texts`: texts that mean missing in files and change feeds.
         - `order`, `intervals`: how releases look: rows shuffled or kept ("shuffle", "keep"), intervals as text or as two
           columns ("text", "columns"); the first by default.
+        - `retention`: how many releases are kept in full, all by default; the tables of older ones are dropped, and what
+          guards and audits ask stays (`Store.retain` changes it later).
         - `progress`: called with the share of the work that is done.
         - `patience`: seconds to wait for a database that others write to; 60.0 by default.
 
         Returns the store, ready for `insert`, `update`, `delete`, `apply` and `release`.
         """
+        require_a("key", key, str, "the name of a column")
+        require_a("options", options, (Mapping, type(None)), "a dictionary of the algorithm's options")
+        require_names("missing", missing_texts)
+        require_word("algorithm", algorithm, names())
+        asked = as_policy(policy)
         database = Database(url, patience)
         if database.path is None or database.path.exists():  # say no before the work, not after it
             with database.reading() as connection:
                 tables.require_none(connection, database.name)
-        policy = policy if isinstance(policy, Policy) else Policy((policy,))
-        frame, declared = _table_and_schema(data, schema, key)
-        kept = [name for name, attribute in declared.attributes.items() if attribute.role != "identifier"]
-        plain = Schema({name: declared.attributes[name] for name in kept}, declared.folder, tuple(missing_texts))
-        table = Microdata.of_table(frame.select(kept), plain, missing=missing)
+        first = Beginning.of(data, schema, key, missing, missing_texts)
         settings = Settings(
             key=key,
-            schema=settled(plain, table.frame),
-            policy=policy,
-            ignored=tuple(declared.named("identifier")),
+            schema=first.schema,
+            policy=asked,
+            ignored=first.ignored,
+            rows=first.rows,
+            row_types=first.row_types,
             algorithm=algorithm,
             objective=objective,
             refine=refine,
@@ -201,32 +216,17 @@ class Store:
             missing_texts=tuple(missing_texts),
             order=order,
             intervals=intervals,
+            retention=retention,
         )
-        keys = read_keys(frame.select(key), settings)
-        books = Books(settings.schema, policy).learn(table.frame)
-        codes, secrets = books.codes(table.frame)
-        told = Progress.of(progress)
-        with told.stage(weight=0.85) as part:
-            labels = _full_run(_encoded(books, table.frame, codes, secrets), settings, part)
-        classes = Classes(books.space(objective), codes, labels, books.bind, secrets)
-        made = database.create_file()
-        try:
-            with database.writing() as connection:
-                tables.require_none(connection, database.name)
-                with told.stage("writing the store") as part:
-                    _write_new(connection, settings, table.frame, keys, books, classes, part)
-                told.seal()
-        except BaseException:
-            if made:
-                database.remove_file()
-            raise
+        live = begin(database, settings, first, Progress.of(progress))
         store = cls(database, settings)
-        store._live = Live(1, books, classes)
+        store._live = live
         return store
 
     @classmethod
     def open(cls, url: str, *, patience: float = PATIENCE) -> Store:
-        """A store that is there; one of an older layout is brought to the present one.
+        """A store that is there; one of an older layout is brought to the present one, and one that was left while somebody
+        was being forgotten is rewritten.
 
         `url` is the database, as for `create`; `patience` the seconds to wait for one that others write to (60.0 by
         default). Returns the store.
@@ -240,6 +240,11 @@ class Store:
                 tables.migrate(connection, database.name)
         with database.reading() as connection:
             text = connection.execute(sa.select(tables.meta.c.value).where(tables.meta.c.name == "settings")).scalar()
+            unfinished = dregs.noted(connection)
+        if unfinished:
+            # Somebody may be reading it; then `check` says so, and whoever opens it next tries again.
+            with suppress(UnavailableError):
+                dregs.scour(database)
         return cls(database, Settings.from_json(str(text)))
 
     def close(self) -> None:
@@ -305,29 +310,50 @@ class Store:
         - `mark`: a feed and how far it was read, kept with the batch (`Store.mark`).
         - `progress`: called with the share of the work that is done, or a `shoal.Progress`; cancelled before the batch is
           in, the store is as it was.
-        - `dry_run`: whether to find out what it would do, and do nothing; False by default.
+        - `dry_run`: whether to find out what it would do and what the next release would then be, and do nothing; False by
+          default.
 
         Returns what it did, or would do.
         """
         if insert is None and update is None and delete is None and upsert is None:
             raise InputError("The batch is empty; give records to insert or update, or keys to delete.")
+        require_a("batch", batch, (str, type(None)), "a name")
+        if mark is not None and not (
+            isinstance(mark, tuple) and len(mark) == 2 and all(isinstance(m, str) for m in mark)
+        ):
+            raise ConfigError(
+                f"mark = {shown(mark)} is not allowed; it must be the name of a feed and how far it was read."
+            )
+        require_switch("dry_run", dry_run)
         told = Progress.of(progress)
-        types = self._types()
+        types = self.settings.row_types or self._types()
         given = {
             name: read_rows(source, self.settings, types, partial=name == "update")
             for name, source in (("insert", insert), ("update", update), ("upsert", upsert))
             if source is not None
         }
         leaving = [] if delete is None else read_keys(delete, self.settings)
+
+        def do(connection: sa.Connection, state: State, part: Progress) -> Applied:
+            return self._applied(connection, state, given, leaving, batch, mark, part)
+
+        return self._done(do, told, dry_run)
+
+    def _done(self, do: Callable[[sa.Connection, State, Progress], Done], told: Progress, dry_run: bool) -> Done:
+        """Change something in one transaction. A dry run looks at what would be released then, and takes it back."""
+        from shoal.evolve.store.publish import prospect
+
         try:
             with self._changing() as (connection, state):
-                applied = self._applied(connection, state, given, leaving, batch, mark, told)
+                with told.stage(weight=0.5 if dry_run else None) as part:
+                    done = do(connection, state, part)
                 if dry_run:
-                    raise _RehearsedError(applied)
+                    raise _RehearsedError(replace(done, prospect=prospect(connection, self.settings, told)))
                 told.seal()
         except _RehearsedError as only:
-            return only.applied
-        return applied
+            found: Done = only.done
+            return found
+        return done
 
     def _applied(
         self,
@@ -343,6 +369,9 @@ class Store:
         done = None if batch is None or content is None else version_of(connection, batch, content)
         if done is not None:
             return Applied(done, batch, applied=False)
+        if self.settings.rows is not None:
+            present = spread(read_held(connection, state.types, state.version).frame, self.settings)
+            given, leaving = translated(present, self.settings, given, leaving)
         located = locate(connection, self.settings, state, given, leaving)
         if located.empty and batch is None and mark_of(connection, mark) == mark:
             return Applied(state.version, None, applied=False, unchanged=located.unchanged)
@@ -351,68 +380,84 @@ class Store:
         with told.stage() as part:
             return commit(connection, self.settings, live, state, located, batch, mark, part, content)
 
-    def undo(self, *, progress: Told | None = None) -> Applied:
-        """Take back the last batch; one level, and releases that were made of it stay. `progress` as for `insert`.
+    def undo(self, *, progress: Told | None = None, dry_run: bool = False) -> Applied:
+        """Take back the last batch; one level, and releases that were made of it stay. `progress` as for `insert`, `dry_run` as
+        for `apply`.
 
-        Returns what it did.
+        Returns what it did, or would do.
         """
-        told = Progress.of(progress)
-        with self._changing() as (connection, state):
-            applied = take_back(connection, state, told)
-            self._live = None
-            told.seal()
-        return applied
 
-    def forget(self, keys: Any, *, progress: Told | None = None) -> Forgotten:
+        require_switch("dry_run", dry_run)
+
+        def do(connection: sa.Connection, state: State, part: Progress) -> Applied:
+            self._live = None
+            return take_back(connection, state, part)
+
+        return self._done(do, Progress.of(progress), dry_run)
+
+    def forget(self, keys: Any, *, progress: Told | None = None, dry_run: bool = False) -> Forgotten:
         """Remove people for good: their key and values are nowhere in the database afterwards, nor in its free pages.
 
-        `keys` is a list, or a frame or file with the key column; of people who are in the table, or were. A row of theirs
-        that is published stays one of its class, with somebody else's quasi-identifiers, until the class leaves: without it
-        the class would tell what they had. The last batch cannot be undone any more. `progress` as for `insert`. Returns what
-        was done.
+        `keys` is a list, or a frame or file with the key column, or with that of the role "person" if there is one, all of whose
+        rows then go; of people who are in the table, or were. A row of theirs that is published stays one of its class, with
+        somebody else's quasi-identifiers, until the class leaves: without it the class would tell what they had. The last batch
+        cannot be undone any more. `progress` as for `insert`, `dry_run` as for `apply`. Returns what was done, or would be.
         """
         from shoal.evolve.store.forget import Forgotten, left_persons, wipe
 
-        wanted, told = read_keys(keys, self.settings), Progress.of(progress)
+        require_switch("dry_run", dry_run)
+        wanted, told = read_keys(keys, self.settings, self.settings.person), Progress.of(progress)
         if not wanted:
             raise InputError("There is nobody to forget; give at least one key.")
-        with self._changing() as (connection, state):
+
+        def do(connection: sa.Connection, state: State, part: Progress) -> Forgotten:
             there = records_of(connection, wanted)
             absent = [key for key in wanted if key not in there]
             persons = left_persons(connection, self.settings, absent) + [row.person for row in there.values()]
             if there:
                 located = locate(connection, self.settings, state, {}, list(there))
-                with told.stage("opening the store", 0.2):
+                with part.stage("opening the store", 0.2):
                     live = self._load(connection, state)
-                with told.stage(weight=0.6) as part:
-                    commit(connection, self.settings, live, state, located, None, None, part)
+                with part.stage(weight=0.6) as inner:
+                    commit(connection, self.settings, live, state, located, None, None, inner)
             version = forgotten(connection, state, len(there))
             shown = wipe(connection, self.settings, read_state(connection), persons)
             self._live = None
-            told.seal()
-        self._database.scrub([table.name for table in tables.metadata.sorted_tables])
-        return Forgotten(version, len(wanted), len(there), shown)
+            return Forgotten(version, len(wanted), len(there), shown)
+
+        done = self._done(do, told, dry_run)
+        if not dry_run:
+            dregs.scour(self._database)
+        return done
 
     def renew(self, *, progress: Told | None = None) -> Applied:
         """Anonymize the whole table anew and go on from there; `progress` as for `shoal.anonymize`.
 
-        The store is not held meanwhile; a change in it starts it over. Returns what it did.
+        Under batching what was published stays together: the next release cuts it finer where that loses less, and `note` says
+        how much less, or that it cannot. Under m-invariance every release is cut anew by itself. The store is not held
+        meanwhile; a change in it starts it over. Returns what it did.
         """
+        from shoal.evolve.store.publish import worth
+
         told = Progress.of(progress)
         for _ in range(5):
             with told.stage("opening the store", 0.1), self._database.reading() as connection:
                 state = read_state(connection)
-                live = self._load(connection, state)
-                _, _, frame = read_records(connection, state)
-            data = _encoded(live.books, frame, live.classes.codes, live.classes.sensitive)
-            with told.stage(weight=0.85) as part:
-                labels = _full_run(data, self.settings, part)
+                held = read_changed(connection, state.types)  # what is renewed goes back to nothing but the records
+                self._live = live = classes_of(connection, self.settings, state, held)
+            data = encoded(live.books, held.frame, live.classes.codes, live.classes.sensitive)
+            with told.stage(weight=0.65) as part:
+                labels = full_run(data, self.settings, part)
+            with told.stage("planning the release", 0.2) as part, self._database.reading() as connection:
+                note, recut = worth(connection, self.settings, part)
             with self._changing() as (connection, now):
                 applied = adopt(connection, live, now, labels, told) if now.version == state.version else None
                 if applied is not None:
+                    write(connection, applied.version, replace(held, labels=live.classes.labels))
+                    note_recut(connection, recut)
                     told.seal()
             if applied is not None:
-                return applied
+                return replace(applied, note=note)
         raise InputError(
             "The store changed five times while it was being renewed; renew it when fewer batches come in."
         )
@@ -443,7 +488,12 @@ class Store:
         """
         from shoal.evolve.store.publish import publish
 
-        chosen = guard or self.settings.guard
+        require_a("path", path, (str, Path, type(None)), "a path, whose ending says the format")
+        for what, switch in (("allow_exposure", allow_exposure), ("force", force), ("dry_run", dry_run)):
+            require_switch(what, switch)
+        if guard is not None:
+            require_word("guard", guard, GUARDS)
+        chosen = self.settings.guard if guard is None else guard
         own = self.settings.m if chosen == self.settings.guard else None
         settings = replace(self.settings, guard=chosen, m=own if m is None else m)
         how: dict[str, Any] = {"allow_exposure": allow_exposure or dry_run, "force": force, "progress": progress}
@@ -455,45 +505,49 @@ class Store:
         """
         from shoal.evolve.store.publish import export
 
+        require_whole("number", number, 1, 2**31)
+        require_a("path", path, (str, Path), "a path, whose ending says the format")
+        require_switch("force", force)
         return export(self._database, self.settings, number, path, force=force)
 
-    def history(self) -> list[dict[str, Any]]:
-        """The releases so far, oldest first: number, version, records, classes, losses, waiting rows, counterfeits."""
-        from shoal.evolve.store.publish import history
+    def withdraw(self, *, never_handed_out: bool) -> Withdrawn:
+        """Take back the last release, which nobody has: later ones are neither planned after it nor audited against it.
 
-        return history(self._database)
+        `never_handed_out` is your word for it, True or nothing happens. Whoever has the release all the same can lay it beside
+        later ones, which are not made to be safe beside it. Only the last release can be withdrawn; its number is not given
+        again, and the history says that it was there. Returns its number and that of the last release that counts.
+        """
+        from shoal.evolve.store.withdraw import withdraw
+
+        require_switch("never_handed_out", never_handed_out)
+        return withdraw(self._database, never_handed_out=never_handed_out)
+
+    def retain(self, releases: int | None) -> int:
+        """Keep so many `releases` in full from now on, the newest ones; None for all. The tables of older ones are dropped, and
+        cannot be written again. What guards and audits ask stays for all of them, and their answers are the same.
+
+        Returns how many were compacted.
+        """
+        from shoal.evolve.store.retention import retain
+
+        settings = replace(self.settings, retention=releases)
+        count = retain(self._database, settings)
+        self.settings = settings
+        return count
+
+    def history(self) -> list[dict[str, Any]]:
+        """The releases so far, oldest first: number, version, records, classes, losses, waiting rows, counterfeits, and when
+        one was withdrawn."""
+        return overview.history(self._database)
 
     def status(self) -> dict[str, Any]:
         """How the store is, in numbers for who looks after it: version, records, classes, changes since the last release, and
         of that release what waits, its loss and what its audit found; the database's size in bytes."""
-        with self._database.reading() as connection:
-            state = read_state(connection)
-            counts = sa.select(sa.func.count(), sa.func.count(sa.distinct(tables.records.c["class"])))
-            records, classes = connection.execute(counts.select_from(tables.records)).one()
-        lines = self.history()
-        last = lines[-1] if lines else None
-        return {
-            "version": state.version,
-            "records": records,
-            "classes": classes,
-            "releases": len(lines),
-            "last_release": None if last is None else last["at"],
-            "changes_since_release": state.version - (0 if last is None else last["version"]),
-            "waiting": 0 if last is None else last["waiting"],
-            "loss": None if last is None else last["ncp"],
-            "exposed": None if last is None else last["exposed"],
-            "bytes": self._database.size([table.name for table in tables.metadata.sorted_tables]),
-        }
+        return overview.status(self._database)
 
     def batches(self) -> list[dict[str, Any]]:
         """The batches so far, oldest first."""
-        with self._database.reading() as connection:
-            rows = connection.execute(sa.select(tables.batches).order_by(tables.batches.c.version)).all()
-        return [
-            {"version": row.version, "batch": row.id, "kind": row.kind, "at": row.at, **json.loads(row.counts)}
-            | ({"undone": row.undone} if row.undone is not None else {})
-            for row in rows
-        ]
+        return overview.batches(self._database)
 
     def audit(self, *, progress: Told | None = None) -> Audit:
         """What comparing all releases with each other exposes; `progress` as for `insert`. Returns the findings."""
@@ -511,21 +565,15 @@ class Store:
 
     def records(self) -> pl.DataFrame:
         """The table as it is now, with its keys."""
-        with self._database.reading() as connection:
-            state = read_state(connection)
-            rows = connection.execute(
-                sa.select(tables.records.c.key, tables.records.c.content).order_by(tables.records.c.number)
-            ).all()
-        frame = decode_rows([row.content for row in rows], state.types)
-        return frame.insert_column(0, pl.Series(self.settings.key, [row.key for row in rows], dtype=pl.String))
+        return overview.records(self._database, self.settings)
 
     def keys(self) -> list[str]:
         """The keys of all records, as text."""
-        with self._database.reading() as connection:
-            return list(connection.execute(sa.select(tables.records.c.key).order_by(tables.records.c.number)).scalars())
+        return overview.keys(self._database, self.settings)
 
     def mark(self, feed: str) -> str | None:
         """Returns how far a `feed` has been read, as the last batch of it said; None for one that is not known."""
+        require_a("feed", feed, str, "a name")
         with self._database.reading() as connection:
             found = mark_of(connection, (feed, ""))
         return None if found is None else found[1]
@@ -548,7 +596,7 @@ class Store:
             return read_state(connection).types
 
     def _load(self, connection: sa.Connection, state: State) -> Live:
-        """The classes at this state, from memory as far as possible."""
+        """The classes at this state, from memory as far as possible, in a transaction that may write."""
         live, self._live = self._live, None
         if live is None:
             live = load(connection, self.settings, state)
@@ -556,91 +604,3 @@ class Store:
             live = follow(connection, self.settings, state, live)
         self._live = live
         return live
-
-
-def _table_and_schema(data: Any, schema: Any, key: str) -> tuple[pl.DataFrame, Schema]:
-    """The table, and the role of each of its columns; the key is an identifier."""
-    if isinstance(data, Microdata):
-        frame, declared = data.frame, data.schema
-    else:
-        if schema is None:
-            raise ConfigError("A frame needs a schema that says who each column is; give schema=.")
-        frame, _ = to_polars(data)
-        declared = read_schema(schema)
-    if key not in frame.columns:
-        raise InputError(f"The table has no column '{key}' to be the key; {did_you_mean(key, frame.columns)}")
-    if declared.person is not None:
-        raise UnsupportedError(
-            f"A store takes one row a person, and '{declared.person}' has the role \"person\": publish the table with shoal "
-            "anonymize, or bring it to one row a person first."
-        )
-    given = declared.attributes.get(key)
-    if given is not None and given.role != "identifier":
-        raise ConfigError(
-            f"The key '{key}' has the role {given.role} and would be published; give it the role \"identifier\", or copy it "
-            "to a column of its own."
-        )
-    own = {key: Attribute(role="identifier")}  # type: ignore[call-arg]
-    return frame, Schema({**declared.attributes, **own}, declared.folder).resolve(frame.columns)
-
-
-def _encoded(books: Books, frame: pl.DataFrame, codes: Any, secrets: Any) -> Microdata:
-    """The table with the codes of the store."""
-    domains = books.space("ncp").domains
-    return Microdata(frame, books.schema, codes, domains, books.sensitive(secrets))
-
-
-def _full_run(data: Microdata, settings: Settings, progress: Progress) -> Any:
-    """Labels of the whole table, by the configured method."""
-    rules = settings.policy.bind(data.sensitive, data.n)
-    options = dict(settings.options)
-    if settings.algorithm == "auto":
-        options["refined"] = bool(settings.refine)
-    how: dict[str, Any] = {"objective": settings.objective, "seed": settings.seed}
-    with progress.stage("grouping records", 0.3) as part:
-        partition = run(settings.algorithm, data, rules, options=options, progress=part, **how)
-    if partition.suppressed:
-        raise UnsupportedError(
-            f"{settings.algorithm} suppressed {partition.suppressed} records, and a store keeps all of them; choose an "
-            "algorithm that suppresses none."
-        )
-    # Levels belong to the first table; the classes go their own ways from here.
-    plain = Partition(partition.labels)
-    with progress.stage("refining") as part:
-        return refined(data, rules, plain, effort=settings.refine, progress=part, **how).labels
-
-
-def _write_new(
-    connection: sa.Connection,
-    settings: Settings,
-    frame: pl.DataFrame,
-    keys: list[str],
-    books: Books,
-    classes: Classes,
-    progress: Progress,
-) -> None:
-    tables.create_tables(connection)
-    connection.execute(tables.meta.insert(), {"name": "settings", "value": settings.to_json()})
-    connection.execute(
-        tables.state.insert(),
-        {
-            "one": 1,
-            "version": 1,
-            "next_record": len(keys),
-            "next_class": classes.next_class,
-            "baseline": classes.baseline,
-            "changed": 0,
-            "types": json.dumps(type_names(frame)),
-        },
-    )
-    write_batch_row(connection, 1, "creation", {"inserted": len(keys)})
-    news = [{**row, "version": 1} for row in books.news(Books(settings.schema, settings.policy))]
-    if news:
-        connection.execute(tables.values.insert(), news)
-    rows = zip(range(len(keys)), keys, classes.labels.tolist(), encode_rows(frame), strict=True)
-    for part in tables.chunks(list(rows)):
-        progress.check()
-        connection.execute(
-            tables.records.insert(),
-            [record_row(n, n, key, c, text, 1) for n, key, c, text in part],
-        )

@@ -61,13 +61,15 @@ def sync(
     deleted: str | None = None,
     overlap: float | None = None,
     progress: Told | None = None,
+    dry_run: bool = False,
 ) -> Synced:
     """Bring a store up to a table of another database.
 
     `since="auto"` goes on from the last time; a number or a time starts there; `"all"` reads the whole table and also
     deletes the records whose keys it does not have any more. `deleted` is a column that says so row by row (true, a
     number other than 0, or a time of deletion). `overlap` goes back by so many seconds or versions; by default by none where the
-    database itself says what was not finished at the last look, or has only one writer.
+    database itself says what was not finished at the last look, or has only one writer. With `dry_run` nothing is changed, and
+    the mark stays where it was.
     """
     address = sql._address(url)
     sql._check_sqlite_file(address)
@@ -104,7 +106,7 @@ def sync(
     if mark is not None and since == "auto" and _behind(raw[version], mark):
         moved_on = mark  # late ones alone
     written = moved_on if unfinished is None else f"{moved_on}{XID}{unfinished}"
-    applied = store.apply(**parts, mark=(feed, written), progress=progress)
+    applied = store.apply(**parts, mark=(feed, written), progress=progress, dry_run=dry_run)
     return Synced(frame.height, applied, moved_on)
 
 

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from shoal.errors import InputError
 from shoal.version import VERSION
 
-LAYOUT = 3
-"""The layout this version writes. Layout 1 had no feeds; 2 took who came back for somebody else, and had no seals."""
+LAYOUT = 5
+"""The layout this version writes. Layout 1 had no feeds; 2 took who came back for somebody else, and had no seals; 3 had no
+snapshot of the table; 4 wrote every release in full."""
 
 NUMBERS = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 metadata = sa.MetaData()
@@ -48,6 +49,16 @@ records = sa.Table(
     sa.Column("seal", sa.Text, nullable=False),
     sa.Column("place_seal", sa.Text, nullable=False),
 )
+snapshot = sa.Table(
+    "shoal_snapshot",
+    metadata,
+    sa.Column("piece", NUMBERS, primary_key=True, autoincrement=False),
+    sa.Column("pieces", NUMBERS, nullable=False),
+    sa.Column("version", NUMBERS, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("seal", sa.Text, nullable=False),
+)
+"""A copy of the records in columns, to open from (`evolve/store/snapshot.py`)."""
 gone = sa.Table(
     "shoal_gone",
     metadata,
@@ -106,7 +117,7 @@ releases = sa.Table(
     sa.Column("seal", sa.Text, nullable=False),
     sa.Column("rows_seal", sa.Text, nullable=False),
 )
-"""What is kept of each is said in `evolve/store/archive.py`; `shown` and `faces` of the newest alone."""
+"""What is kept of each is said in `evolve/store/archive.py`; `shown` and `faces` of the newest two alone."""
 feeds = sa.Table(
     "shoal_feeds",
     metadata,
@@ -185,6 +196,15 @@ def _persons(connection: sa.Connection) -> None:
     seal_all(connection)
 
 
+def _snapshot(connection: sa.Connection) -> None:
+    """Layout 4: room for a snapshot, which the next change writes."""
+    snapshot.create(connection)
+
+
+def _changes(connection: sa.Connection) -> None:
+    """Layout 5: releases are written as what changed since the one before; those that are there stay as they are."""
+
+
 def secret_of(connection: sa.Connection) -> bytes:
     """What digests are made with."""
     return bytes.fromhex(connection.execute(sa.select(meta.c.value).where(meta.c.name == "secret")).scalar_one())
@@ -196,7 +216,7 @@ def digest_of(connection: sa.Connection, keys: Sequence[str]) -> list[str]:
     return [hmac.new(secret, key.encode(), "sha256").hexdigest() for key in keys]
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons)
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons, _snapshot, _changes)
 """MIGRATIONS[n - 1] brings layout n to layout n + 1."""
 
 

@@ -1,0 +1,136 @@
+"""What an engine is: wherever the records are, the few things that have to be done with all of them.
+
+The road is written once (`shoal.engines.walk`) and never holds a record. It asks an engine for counts, hands it look-up tables,
+cuts and functions, and gets counts back. An engine keeps three tables: the *source* as it came, the *coded* one that `encode`
+makes of it, and the *staged* one that `solve` and `publish` make, which is what a reader will get.
+
+| method | what it does with the records | what comes back |
+|---|---|---|
+| `value_counts` | counts the distinct values of some columns, of the source or the staged table | a row a value |
+| `repeats` | counts how often the values of some columns repeat | three numbers |
+| `encode` | looks every value up in books: the coded table | nothing |
+| `sample` | takes some coded records, evenly spaced, for what only warns | some records |
+| `weigh` | counts the corners of parts (`shoal.engines.corners`) | a cell a part, attribute and code |
+| `solve` | gives all records of a block to a function, block by block, and stages what it publishes | losses, added up |
+| `publish` | puts the staged rows into an order that tells nothing, as they will lie in the file | nothing |
+| `judge` | groups the staged rows into classes, and gives a function whole classes at a time | what it found, folded |
+| `fingerprint` | reads the source once | a digest |
+| `write` | puts the staged table at a path | nothing |
+| `discard` | removes everything it kept | nothing |
+
+Nothing that comes back grows with the records, but for `sample`, which has a bound of its own. None of the functions may depend
+on the order or the grouping in which records reach them, except that a block or a class is always whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from shoal.engines.corners import Corners, Shape
+    from shoal.engines.cutting import CutTree
+    from shoal.engines.solving import Solver
+    from shoal.kernels.corners import Tree
+    from shoal.measures.folding import Tally
+    from shoal.progress import Progress
+
+T = TypeVar("T")
+
+RECORDS = "records"
+"""The column that says how many records a row stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Book:
+    """A look-up table: what becomes of each distinct value, or combination of values, of some columns.
+
+    `values` is what `value_counts` gave for them, as the engine itself writes values (an Arrow table, without its counts), and
+    `columns` has what each row becomes, in the same order: one new column or several.
+    """
+
+    names: tuple[str, ...]
+    values: Any
+    columns: pl.DataFrame
+
+
+class Repeats(NamedTuple):
+    """How often values repeat: records that have one, how many values there are, and records that no other equals."""
+
+    known: int
+    distinct: int
+    alone: int
+
+
+class Engine(Protocol):
+    """The protocol; docs/scale.md explains it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: memory, duckdb or spark."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the source."""
+
+    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
+        """The distinct values of some columns together, as an Arrow table with a last column `records`.
+
+        Rows come in any order; missing is a value. Where there are more than `most`, any `most` + 1 of them.
+        """
+
+    def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
+        """How often the values of some columns together repeat; the texts `missing` are no values."""
+
+    def encode(self, books: Sequence[Book]) -> None:
+        """Make the coded table: for each record the new columns of all books. Every value stands in its book."""
+
+    def sample(self, rows: int) -> pl.DataFrame:
+        """About so many records of the coded table, evenly spaced, or all of them."""
+
+    def weigh(self, tree: Tree, shape: Shape) -> Corners:
+        """Count the corners of parts in one walk over the coded table (columns q0, q1 … and s0, s1 …)."""
+
+    def solve(self, tree: CutTree, solver: Solver, progress: Progress) -> Tally:
+        """Give the coded records of each leaf to the solver and stage what it publishes; its tallies, merged."""
+
+    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
+        """Order the staged rows by what they show and the seed alone (None: as they are).
+
+        The columns `whole` are numbers in which every one turned out to be a whole one.
+        """
+
+    def judge(self, books: Sequence[Book], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]) -> T:
+        """Look the staged columns up in books (c0, c1 … and s0, s1 …), count equal rows, and fold whole classes.
+
+        `judged` is given frames of the looked-up columns and `records`, the rows of a class (equal c0, c1 …) beside each other
+        and never in two frames.
+        """
+
+    def staged_columns(self) -> pl.DataFrame:
+        """The staged table without its rows: names and types."""
+
+    def fingerprint(self) -> bytes:
+        """A digest of the source's content, whatever order its rows or files come in. Never published as it is."""
+
+    def frame(self) -> Any:
+        """The staged table in the engine's own kind of frame, of which nothing is read before somebody asks."""
+
+    def write(self, path: Path, target: Path, safe_csv: bool) -> None:
+        """Put the staged table, exactly as it was judged, into the file at `path`, which will be called `target`."""
+
+    def discard(self) -> None:
+        """Remove everything that was kept; nothing of the records stays anywhere."""
+
+
+def fold(parts: Iterable[T], merge: Callable[[T, T], T]) -> T:
+    """All parts merged, one after the other; there is at least one."""
+    turns = iter(parts)
+    found = next(turns)
+    for part in turns:
+        found = merge(found, part)
+    return found

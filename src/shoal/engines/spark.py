@@ -1,0 +1,402 @@
+"""The engine for tables on a Spark cluster: records stay with the executors, counts and cuts go to the driver.
+
+Spark groups, joins and sorts; the functions of `shoal.engines.spark_tasks` count corners, solve blocks and judge classes where
+the records are. The coded table and the solved blocks are kept by Spark itself, and made again from the source where an executor
+is lost: they come out the same, since neither partitions nor batches decide anything. The staged table is a folder of Parquet
+files (`shoal.engines.spark_files`) whose digest is taken when it is written: what is judged, and what gets its name, are those
+files and no others.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+import pyarrow as pa
+
+from shoal.engines import spark_tasks as tasks
+from shoal.engines.base import RECORDS, Book, Repeats, fold
+from shoal.engines.corners import Corners, Shape
+from shoal.engines.cutting import CutTree
+from shoal.engines.solving import Solver
+from shoal.engines.spark_files import Files, absolute
+from shoal.errors import ConfigError, InputError, MissingExtraError, UnsupportedError, VerificationError
+from shoal.io.frames import check_names
+from shoal.measures.folding import Tally
+from shoal.progress import Progress
+
+if TYPE_CHECKING:
+    from shoal.kernels.corners import Tree
+
+T = TypeVar("T")
+
+FILE = 1_000_000
+"""Records of one file of the staged table: some tens of megabytes, which an executor reads whole to take its digest."""
+TOGETHER = 64 << 20
+"""Bytes of counts that the driver adds up itself; more are added up by the executors first."""
+SMALL = 200_000
+"""Rows of a look-up table that is sent to every executor; larger ones are joined as Spark sees fit."""
+
+
+class SparkEngine:
+    """A Spark DataFrame, worked on in its own session.
+
+    - `frame`: the source; `staging`: a folder that driver and executors reach, in which the staged table gets a folder of its
+      own. By default a temporary one, which is possible only where all executors run on this machine.
+    """
+
+    name = "spark"
+
+    def __init__(self, frame: Any, *, staging: str | Path | None = None) -> None:
+        try:
+            from pyspark.errors import PySparkException
+            from pyspark.sql import functions
+        except ImportError:
+            raise MissingExtraError("pyspark", "spark", "A Spark DataFrame") from None
+        if ".connect." in type(frame).__module__:
+            raise UnsupportedError(
+                "This DataFrame comes from Spark Connect, which runs no functions on whole blocks and renames no folders; use a "
+                "session of the cluster itself (SparkSession.builder.master(...))."
+            )
+        self._errors = _spark_errors(PySparkException)
+        self._f = functions
+        self.session = frame.sparkSession
+        self.columns = list(frame.columns)
+        check_names(self.columns, "the table")
+        _require_told_apart(self.columns)
+        # Columns go by their places: a name may have dots, spaces and quotes.
+        self._source = frame.toDF(*(f"x{i}" for i in range(len(self.columns))))
+        self.collected: list[tuple[str, int]] = []
+        """How many rows each answer had."""
+        self._coded: Any = None
+        self._pieces: Any = None
+        self._types: Any = None
+        self._names: list[str] = []
+        self.digest = ""
+        """Of the staged files."""
+        self.records = self._partitions = 0
+        with self._sentences():
+            self.files = Files(self.session, absolute(staging) if staging is not None else _temporary(self.session))
+            self.folder = self.files.new_folder()
+        self._place = self.staged
+
+    @property
+    def staged(self) -> str:
+        """Where the staged table is."""
+        return f"{self.folder}/staged.parquet"
+
+    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
+        """Counted by Spark."""
+        table, places = self._table(staged, names)
+        with self._sentences():
+            found = table.groupBy(*places).agg(self._f.count("*").alias(RECORDS)).limit(most + 1).toArrow()
+        self._collect("value_counts", found.num_rows)
+        return found.rename_columns([*names, RECORDS])
+
+    def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
+        """Counted by Spark."""
+        f, (table, places) = self._f, self._table(staged, names)
+        if missing:
+            gone = [f.when(f.col(p).cast("string").isin(*missing), None).otherwise(f.col(p)).alias(p) for p in places]
+            table = table.select(*gone)
+        there = f.lit(True)
+        for place in places:
+            there = there & f.col(place).isNotNull()
+        grouped = table.groupBy(*places).agg(f.count("*").alias(RECORDS))
+        numbers = (
+            f.coalesce(f.sum(f.when(there, f.col(RECORDS))), f.lit(0)),
+            f.count_if(there),
+            f.count_if(f.col(RECORDS) == 1),
+        )
+        with self._sentences():
+            row = grouped.agg(*numbers).collect()[0]
+        self._collect("repeats", 1)
+        return Repeats(*(int(value) for value in row))
+
+    def encode(self, books: Sequence[Book]) -> None:
+        """One join a book."""
+        from pyspark import StorageLevel
+
+        with self._sentences():
+            self._coded = self._joined(self._source, self.columns, books).persist(StorageLevel.MEMORY_AND_DISK)
+            self.records = int(self._coded.count())
+            self._partitions = int(self._coded.rdd.getNumPartitions())
+
+    def sample(self, rows: int) -> pl.DataFrame:
+        """Every so-manieth record of each partition."""
+        step = max(1, self.records // rows)
+        turn = self._f.monotonically_increasing_id() % step
+        with self._sentences():
+            found = self._coded.where(turn == 0).toArrow()
+        self._collect("sample", found.num_rows)
+        return pl.DataFrame(pl.from_arrow(found))
+
+    def weigh(self, tree: Tree, shape: Shape) -> Corners:
+        """Each partition counts for itself; what they counted is added up."""
+        names = [f"q{a}" for a in range(len(shape.sets))] + list(dict.fromkeys(name for name, _ in shape.seen))
+        packed = "first long, data binary"
+        found = Corners(shape)
+        size = int(shape.start[-1]) * shape.cell_bytes
+        with self._sentences():
+            rows = self._coded.select(*names).mapInArrow(lambda batches: tasks.counted(batches, tree, shape), packed)
+            if size * self._partitions > TOGETHER:
+                rows = rows.groupBy("first").applyInArrow(lambda table: tasks.merged(table, shape), packed)
+            answer = rows.toArrow()
+        for first, data in zip(answer.column("first").to_pylist(), answer.column("data"), strict=True):
+            tasks.add_piece(found, first, tasks.unpacked(data.as_py(), shape))
+        self._collect("weigh", len(found.counts))
+        return found
+
+    def solve(self, tree: CutTree, solver: Solver, progress: Progress) -> Tally:
+        """All records of a block go to one executor; those of a class that is known already stay where they are."""
+        from pyspark import StorageLevel
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        sent = tasks.without_records(solver)
+        self._types, self._names = _announced(sent.empty)
+        announced, types = from_arrow_schema(self._types), self._types
+        flat, attributes = tree.flat(tree.numbers), len(solver.learned.domains)
+        leaves = {number: leaf for number, leaf in enumerate(tree.parts) if leaf.groups is not None}
+        total = fold((solver.known_class(leaf)[0] for leaf in leaves.values()), Tally.merge) if leaves else Tally()
+        with self._sentences():
+            fields = ", ".join(f"{name} int" for name in (tasks.PART, *self._coded.columns))
+            routed = self._coded.mapInArrow(lambda batches: tasks.routed(batches, flat, attributes), fields)
+            blocks = routed.where(~self._f.col(tasks.PART).isin(list(leaves))) if leaves else routed
+            pieces = blocks.groupBy(tasks.PART).applyInArrow(lambda table: tasks.solved(table, sent, types), announced)
+            if leaves:
+                rest = routed.where(self._f.col(tasks.PART).isin(list(leaves)))
+                pieces = pieces.union(
+                    rest.mapInArrow(lambda batches: tasks.known(batches, sent, leaves, types), announced)
+                )
+            self._pieces = pieces.persist(StorageLevel.DISK_ONLY)
+            notes = self._pieces.select(tasks.NOTE).where(self._f.col(tasks.NOTE).isNotNull())
+            told = notes.mapInArrow(tasks.folded_notes, f"{tasks.NOTE} string").toArrow().column(0).to_pylist()
+        self._collect("solve", len(told))
+        for note in told:
+            total.merge(tasks.tallied(note))
+        self._coded.unpersist()
+        return total
+
+    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
+        """Sorted by two digests of the rows and the seed, and then by what they show."""
+        f = self._f
+        places = [f"x{i}" for i in range(len(self._names))]
+        shown = [
+            f.col(place).cast("long").alias(place) if name in whole else f.col(place)
+            for name, place in zip(self._names, places, strict=True)
+        ]
+        table = self._pieces.select(*shown)
+        if seed is not None:
+            files = max(1, math.ceil(self.records / FILE))
+            digests = {f"h{i}": f.xxhash64(f.lit(f"{seed} {i}"), *places) for i in range(2)}
+            # The file is the upper end of the first digest: where a file ends tells as little as the order.
+            upper = f.shiftright(f.shiftrightunsigned("h0", 33) * f.lit(files), 31).cast("int")
+            table = table.withColumns(digests).withColumn("file", upper).repartitionById(files, f.col("file"))
+            table = table.sortWithinPartitions("h0", "h1", *places).select(*places)
+        with self._sentences():
+            table.toDF(*self._names).write.parquet(self.staged, compression="zstd")
+            self.files.tidy(self.staged)
+            self.digest = self._digest_of_files(self.staged)
+        self._pieces.unpersist()
+
+    def judge(self, books: Sequence[Book], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]) -> T:
+        """Counted, and put together and sorted by class, so that each is whole."""
+        self.require_untouched()
+        names = [name for book in books for name in book.columns.columns]
+        classes = [name for name in names if name.startswith("c")]
+        with self._sentences():
+            table = self._joined(self._read_staged(), self._names, books)
+            counted = table.groupBy(*names).agg(self._f.count("*").alias(RECORDS))
+            ordered = counted.repartition(*classes).sortWithinPartitions(*classes)
+            answer = ordered.mapInArrow(
+                lambda batches: tasks.judged_classes(batches, classes, judged, merge), "data binary"
+            ).toArrow()
+        self._collect("judge", answer.num_rows)
+        found: T = fold((pickle.loads(data.as_py()) for data in answer.column("data")), merge)
+        self.require_untouched()
+        return found
+
+    def staged_columns(self) -> pl.DataFrame:
+        """Names and types."""
+        with self._sentences():
+            return pl.DataFrame(pl.from_arrow(self._read_staged().limit(0).toArrow().rename_columns(self._names)))
+
+    def fingerprint(self) -> bytes:
+        """Of all rows, whose digests are added up: in which order they come makes no difference."""
+        f = self._f
+        row = f.sha2(f.to_json(f.struct(*self._source.columns)), 256)
+        # Fifteen digits of sixteen at a time fit into a whole number of 64 bits, and their sum into one of 38 digits.
+        words = [f.conv(f.substring(row, 1 + 15 * i, 15), 16, 10).cast("decimal(38,0)") for i in range(4)]
+        with self._sentences():
+            sums = self._source.agg(f.count("*"), *(f.sum(word) for word in words)).collect()[0]
+        self._collect("fingerprint", 1)
+        return " ".join(str(value) for value in (*sums, *self.columns)).encode()
+
+    def frame(self) -> Any:
+        """The masked table as a Spark DataFrame, wherever it lies by now."""
+        with self._sentences():
+            return self.session.read.parquet(self._place)
+
+    def write(self, path: Path, target: Path, safe_csv: bool) -> None:
+        """Give the staged folder its name."""
+        self.release(str(target), {}, False, None)
+
+    def release(
+        self, target: str, companions: Mapping[str, tuple[bytes, str]], force: bool, progress: Progress | None
+    ) -> None:
+        """Give the staged folder its name, after small files that belong to it (bytes and mode, by path): all of them or none."""
+        self.require_untouched()
+        with self._sentences():
+            self.files.require_plain(self.staged)
+            # Elsewhere a rename would be a copy, which can be seen half done: the copy comes first, under a hidden name.
+            ready = self.staged if self.files.holds(target) else self.files.copied(self.staged, target)
+            own = ready.rpartition("/")[0]
+            try:
+                if self._digest_of_files(ready) != self.digest:
+                    raise VerificationError("The staged table was changed while it was written; nothing was released.")
+                Progress.of(progress).seal()
+                self.files.publish(ready, target, companions, own, force)
+            finally:
+                if ready != self.staged:
+                    self.files.remove(own)
+        self._place = target
+
+    def save(self, name: str, manifest: str) -> None:
+        """Put the staged table into the catalog, with its manifest as a property."""
+        self.require_untouched()
+        with self._sentences():
+            if self.session.catalog.tableExists(name):
+                raise InputError(f"A table '{name}' already exists: choose another name, or drop it first.")
+            writer = self.session.read.parquet(self.staged).writeTo(name).using("parquet")
+            writer.tableProperty("shoal.manifest", manifest).create()
+
+    def discard(self) -> None:
+        """What Spark keeps of it, and the folder with everything in it."""
+        for table in (self._coded, self._pieces):
+            if table is not None:
+                table.unpersist()
+        with self._sentences():
+            self.files.remove(self.folder)
+
+    def _collect(self, what: str, rows: int) -> None:
+        self.collected.append((what, rows))
+
+    def _table(self, staged: bool, names: Sequence[str]) -> tuple[Any, list[str]]:
+        """Some columns of the source or the staged table, and how they are called here."""
+        own = self._names if staged else self.columns
+        places = [f"x{own.index(name)}" for name in names]
+        return (self._read_staged() if staged else self._source).select(*places), places
+
+    def _read_staged(self) -> Any:
+        with self._sentences():
+            return self.session.read.parquet(self.staged).toDF(*(f"x{i}" for i in range(len(self._names))))
+
+    def _joined(self, table: Any, names: Sequence[str], books: Sequence[Book]) -> Any:
+        """What the books say of each record."""
+        f = self._f
+        for i, book in enumerate(books):
+            keys = {f"b{i}k{j}": book.values.column(name) for j, name in enumerate(book.names)}
+            columns = {name: pa.array(book.columns[name].to_numpy()) for name in book.columns.columns}
+            given = self.session.createDataFrame(pa.table({**keys, **columns}))
+            same = [
+                f.col(f"x{list(names).index(name)}").eqNullSafe(f.col(key))
+                for name, key in zip(book.names, keys, strict=True)
+            ]
+            table = table.join(f.broadcast(given) if len(book.values) <= SMALL else given, same, "inner")
+        return table.select(*(name for book in books for name in book.columns.columns))
+
+    def _digest_of_files(self, place: str) -> str:
+        """Of all files' bytes, whatever they are called."""
+        f = self._f
+        files = self.session.read.format("binaryFile").load(place)
+        each = f.sort_array(f.collect_list(f.sha2("content", 256)))
+        row = files.select("content").agg(f.sha2(f.concat_ws(" ", each), 256)).collect()[0]
+        self._collect("digest", 1)
+        return str(row[0])
+
+    def require_untouched(self) -> None:
+        """Refuse a staged table that is not what it was when it was written."""
+        with self._sentences():
+            same = self.files.exists(self.staged) and self._digest_of_files(self.staged) == self.digest
+        if not same:
+            raise VerificationError("The staged table was changed after it was written; nothing was released.")
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """What goes wrong in Spark in a sentence. Spark's own may show values, so it is not repeated."""
+        try:
+            with warnings.catch_warnings():
+                # PySpark warns of pandas 3, of which no frame is made here.
+                warnings.filterwarnings("ignore", message="PySpark does not yet fully support", category=FutureWarning)
+                yield
+        except self._errors as problem:
+            raise _explained(problem) from None
+
+
+def _spark_errors(own: type[Exception]) -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JError
+
+    return (own, Py4JError)
+
+
+def _explained(problem: Exception) -> Exception:
+    said = str(problem)
+    kind = getattr(problem, "getCondition", lambda: None)() or type(problem).__name__
+    if "ModuleNotFoundError" in said and "shoal" in said:
+        return InputError("The executors cannot import shoal; install it in the Python that they use (PYSPARK_PYTHON).")
+    if "OutOfMemory" in said:
+        return UnsupportedError(
+            "An executor has too little memory for this table; give executors more, or set smaller blocks ([method] blocks)."
+        )
+    if "maxResultSize" in said:
+        return UnsupportedError(
+            "The counts that this table is cut by are more than the driver may take; raise spark.driver.maxResultSize."
+        )
+    if "No space left" in said:
+        return InputError("The disk of an executor is full; free some space, or set spark.local.dir to a larger disk.")
+    return InputError(
+        f"Spark cannot read or write this table ({kind}); check that its files are whole and of one kind, and Spark's own log."
+    )
+
+
+def _announced(empty: pl.DataFrame) -> tuple[Any, list[str]]:
+    """The types in which blocks are given back, by places and with a note beside them, and their names."""
+    plain = empty.to_arrow(compat_level=pl.CompatLevel.oldest())
+    fields = []
+    for i, (field, name) in enumerate(zip(plain.schema, empty.columns, strict=True)):
+        kind = pa.string() if pa.types.is_large_string(field.type) or pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_unsigned_integer(kind):
+            kind = pa.int64()
+        if pa.types.is_duration(kind) or pa.types.is_time(kind) or pa.types.is_null(kind):
+            raise UnsupportedError(
+                f"Column '{name}' has values ({kind}) that Spark does not write to Parquet; make them numbers or texts first."
+            )
+        fields.append(pa.field(f"x{i}", kind))
+    return pa.schema([*fields, pa.field(tasks.NOTE, pa.string())]), empty.columns
+
+
+def _require_told_apart(names: Sequence[str]) -> None:
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise UnsupportedError(
+                f"Columns '{other}' and '{name}' differ in capitals alone, which Spark does not tell apart; rename one."
+            )
+
+
+def _temporary(session: Any) -> str:
+    """A folder of this machine, where that is where the executors are."""
+    if not str(session.sparkContext.master).startswith("local"):
+        raise ConfigError(
+            "Nothing says where the staged table may lie; name a folder that the driver and all executors reach: staging = "
+            "'hdfs:///tmp' for example."
+        )
+    return tempfile.gettempdir()
