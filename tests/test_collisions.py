@@ -69,6 +69,19 @@ def test_classes_that_publish_anything_are_one_class() -> None:
     assert made.labels.tolist() == [2, 0, 1, 0, 1, 2]
 
 
+def test_two_ends_have_no_room_for_a_missing_value() -> None:
+    """Anything and the whole range have the same ends, so that in columns they are one class, and as text two."""
+    frame = pl.DataFrame({"age": [20, 40, 20, None], "ill": ["flu", "ulcer"] * 2})
+    data = Microdata.from_frame(frame, {"age": {"role": "quasi"}, "ill": {"role": "sensitive"}})
+    two = Policy((shoal.KAnonymity(2),))
+    made, masked = published(data, [0, 0, 1, 1], two, Recoding(intervals="columns"))
+    assert masked["age_min"].to_list() == [20] * 4 and masked["age_max"].to_list() == [40] * 4
+    assert made.labels.tolist() == [0, 0, 0, 0]
+    made, masked = published(data, [0, 0, 1, 1], two)
+    assert masked["age"].to_list() == ["[20, 40]"] * 2 + ["*"] * 2
+    assert made.labels.tolist() == [0, 0, 1, 1]
+
+
 def test_nodes_are_compared_and_not_the_leaves_below_them() -> None:
     rows = {"zip": {"taxonomy": {"rows": [["a", "abc", "*"], ["b", "abc", "*"], ["c", "abc", "*"], ["d", "*"]]}}}
     data = table({"zip": ["a", "b", "b", "c", "d", "d"]}, ["flu", "ulcer"] * 3, **rows)
@@ -169,7 +182,7 @@ def test_no_internal_error_on_small_domains(algorithm: str, monkeypatch: pytest.
     def watched(data: Microdata, partition: Partition, rules: Any, space: Any, how: Recoding) -> Any:
         nonlocal changed
         found = published_classes(data, partition, rules, space, how)
-        careless, _ = _joined_by_state(data, partition, space)
+        careless, _ = _joined_by_state(data, partition, space, Recoding())
         changed += found[0].classes != careless.classes
         return found
 

@@ -59,6 +59,21 @@ def test_what_is_most_common_does_not_tell_of_classes_that_nobody_sees(tmp_path)
     assert release.manifest["measures"] == {"classes": 1, "smallest_class": 8, "largest_class": 8}
 
 
+@pytest.mark.parametrize("name", ["masked.csv", "masked.parquet"])
+def test_spaces_around_a_value_tell_nobody_apart(tmp_path, name):
+    """Readers of text files drop them; the manifest says the same of the column whatever file is written."""
+    ill = ["flu", "flu ", " cold", "cold", "gout", "HIV", *["ulcer"] * 18]
+    frame = pl.DataFrame({"age": [20, 30] * 12, "ill": ill})
+    schema = {"age": {"role": "quasi"}, "ill": {"role": "sensitive"}}
+    data = shoal.Microdata.from_frame(frame, schema)
+    policy = shoal.Policy((shoal.KAnonymity(3),))
+    release = shoal.anonymize(data, policy, algorithm="mondrian", refine=False)
+    target = release.write(tmp_path / name)
+    told = json.loads(manifest_path(target).read_text())
+    assert [(one["column"], one["records"]) for one in told["published_as_it_is"]["findings"]] == [("ill", 2)]
+    assert not list(broken_claims(told, Judged.of(target, policy, data.schema)))
+
+
 def test_suppressed_records_are_a_class_of_the_file_and_none_of_the_measures(tmp_path):
     far = {"age": [150, 10, 99, 130], "zip": ["99999", "11111", "77777", "55555"], "ill": ["flu", "cold"] * 2}
     near = {"age": [30] * 12, "zip": ["41076"] * 12, "ill": ["flu", "cold"] * 6}

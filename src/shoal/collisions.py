@@ -51,9 +51,9 @@ def published_classes(
     data: Microdata, partition: Partition, rules: Rules, space: Space, how: Recoding | None = None
 ) -> tuple[Partition, States]:
     """The classes that a reader will see, every one of them good, and what they publish."""
-    if rules.union_closed:
-        return _joined_by_state(data, partition, space)
     how = how or Recoding()
+    if rules.union_closed:
+        return _joined_by_state(data, partition, space, how)
     states = class_states(data, partition, space)
     for _ in range(ROUNDS):
         table = _Shown(data, partition, states, how)
@@ -64,7 +64,7 @@ def published_classes(
     raise _refusal(how)
 
 
-def _joined_by_state(data: Microdata, partition: Partition, space: Space) -> tuple[Partition, States]:
+def _joined_by_state(data: Microdata, partition: Partition, space: Space, how: Recoding) -> tuple[Partition, States]:
     """Equal states are one class; a policy that allows it needs no more."""
     states = class_states(data, partition, space)
     shown = states.copy()
@@ -76,6 +76,9 @@ def _joined_by_state(data: Microdata, partition: Partition, space: Space) -> tup
         elif isinstance(domain, Interval) and domain.has_missing:
             anything = (shown[:, slot + 1] == domain.missing_code) & (shown[:, slot] < domain.missing_code)
             shown[anything, slot] = 0
+            if how.intervals == "columns" and domain.labels is None:
+                # Two ends have no room for a missing value: they are those of the whole range.
+                shown[anything, slot + 1] = domain.missing_code - 1
     _, first, inverse = np.unique(shown, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(shown):
         return partition, states

@@ -45,6 +45,8 @@ import numpy as np
 import polars as pl
 
 from shoal.declaration import Examination, examine
+from shoal.io.delimited import SPACES
+from shoal.io.frames import apply_missing
 from shoal.measures.loss import Measures
 from shoal.microdata import Microdata
 from shoal.policy import Policy
@@ -113,8 +115,12 @@ def published_entries(
 
 
 def as_it_is(masked: pl.DataFrame, schema: Schema) -> Examination:
-    """What columns that are published as they are tell by themselves; beside masked values they tell nothing new."""
-    return by_itself(examine(masked, schema))
+    """What columns that are published as they are tell by themselves; beside masked values they tell nothing new.
+
+    Spaces around a text are dropped by whoever reads a text file, and are nothing that tells two records apart.
+    """
+    read = masked.with_columns(pl.col(pl.String).str.strip_chars(SPACES))
+    return by_itself(examine(apply_missing(read, schema.missing), schema))
 
 
 def by_itself(found: Examination) -> Examination:

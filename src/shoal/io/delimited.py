@@ -25,7 +25,8 @@ from shoal.io.repeated import Alike, alike_lines
 
 # Those that values rarely contain come first and win where several would do: 1,5;2,5 is two numbers.
 DELIMITERS = ("\t", "|", ";", ",")
-_SPACES = " \t"
+SPACES = " \t"
+"""What readers drop around a cell."""
 _BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
 # A letter of two bytes in UTF-8, as it hardly ever stands in text of another encoding.
@@ -168,7 +169,7 @@ def values_of_texts(
         name for name, dtype in frame.schema.items() if dtype == pl.String and frame[name].str.starts_with("'").any()
     ]
     stripped = frame.with_columns(pl.col(marked).str.replace(r"^'([=+\-@\t\r])", "$1"))
-    stripped = stripped.with_columns(pl.col(pl.String).str.strip_chars(_SPACES))
+    stripped = stripped.with_columns(pl.col(pl.String).str.strip_chars(SPACES))
 
     def place(row: int) -> str:
         return f"record {(row if alike is None else int(alike.first[row])) + 1} of {label}"
@@ -342,7 +343,7 @@ def _parse_fast(
     for place, column in enumerate(columns):
         columns[place] = column.rechunk()
     frame = pl.DataFrame(columns)
-    return frame.with_columns(pl.all().str.strip_chars(_SPACES)) if padded and stripped else frame
+    return frame.with_columns(pl.all().str.strip_chars(SPACES)) if padded and stripped else frame
 
 
 def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: bool) -> tuple[bool, bool]:
@@ -403,7 +404,7 @@ def _parse_carefully(data: bytes, delimiter: str, names: list[str], skip: int, l
             line = record.last
             if len(record.fields) != len(names):
                 raise _ragged(record.line, len(record.fields), len(names), delimiter, label, named)
-            rows.append([field.strip(_SPACES) for field in record.fields])
+            rows.append([field.strip(SPACES) for field in record.fields])
     except csv.Error as error:
         raise InputError(
             f"line {line + 1} of {label} opens a quote that is not closed where its value ends ({error}): "
