@@ -1,4 +1,4 @@
-"""Damage: every flipped bit that changes what a store says of its records, classes and releases is named by the check."""
+"""Damage: every flipped bit that changes what a store says of its records, classes, releases and those who left is named by the check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import shoal
 from shoal.errors import InputError, ShoalError, VerificationError
 
 FLIPS = 300
-SEALED = ("shoal_records", "shoal_releases", "shoal_batches", "shoal_snapshot")
+SEALED = ("shoal_records", "shoal_releases", "shoal_batches", "shoal_snapshot", "shoal_left", "shoal_values")
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +111,10 @@ def test_every_harmful_bit_is_named(sound: Path, tmp_path: Path) -> None:
         ),
         ("UPDATE shoal_releases SET shown = faces WHERE number = 5", "rows behind release 5"),
         ("DELETE FROM shoal_releases WHERE number = 1", "release 2 is not remembered"),
+        ("UPDATE shoal_left SET person = person + 1 WHERE person = 3", "person 4, who left"),
+        ("UPDATE shoal_left SET forgotten = true WHERE person = 3", "person 3, who left"),
+        ("UPDATE shoal_meta SET value = substr(value, 2) || substr(value, 1, 1) WHERE name = 'secret'", "who left"),
+        ("UPDATE shoal_values SET value = value || 'x' WHERE value = 'nurse'", "a value that column 'job'"),
         ("UPDATE shoal_batches SET counts = '{}' WHERE version = 2", "change 2 in the list"),
     ],
 )

@@ -285,7 +285,7 @@ def test_an_older_layout_is_upgraded_and_a_newer_one_refused(url: str) -> None:
             connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN person"))
         connection.execute(sa.text("DELETE FROM shoal_meta WHERE name = 'secret'"))
         added = {"releases": ("members", "faces", "seal", "rows_seal"), "records": ("seal", "place_seal")}
-        for table, columns in {**added, "batches": ("seal", "content")}.items():
+        for table, columns in {**added, "batches": ("seal", "content"), "values": ("seal",)}.items():
             for column in columns:
                 connection.execute(sa.text(f"ALTER TABLE shoal_{table} DROP COLUMN {column}"))
         connection.execute(sa.text("UPDATE shoal_meta SET value = '1' WHERE name = 'layout'"))

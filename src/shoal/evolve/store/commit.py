@@ -19,7 +19,7 @@ from shoal.evolve.store import tables
 from shoal.evolve.store.batch_input import KeyedRows, completed, widened
 from shoal.evolve.store.live import Live, State
 from shoal.evolve.store.renewal import helps
-from shoal.evolve.store.seals import batch_seal, last_seal, place_seal, record_seal
+from shoal.evolve.store.seals import batch_seal, last_seal, left_rows, mark_left, place_seal, record_seal, write_values
 from shoal.evolve.store.settings import Settings, decode_rows, encode_rows
 from shoal.progress import Progress
 
@@ -201,8 +201,7 @@ def commit(
         _write_journal(connection, located, coming, moved, was, part)
         _write_records(connection, where, located, coming, version, part)
         _write_classes(connection, where, moved, version, part)
-    if fresh:
-        connection.execute(tables.values.insert(), [{**row, "version": version} for row in fresh])
+    write_values(connection, fresh, version)
     before = {"baseline": state.baseline, "changed": state.changed, "types": state.types}
     if mark is not None:
         before["feed"], before["mark"] = mark[0], _write_mark(connection, mark, version)
@@ -455,7 +454,7 @@ def persons_of(connection: sa.Connection, keys: Sequence[str], numbers: Sequence
         these = tables.left.c.digest.in_(part)
         query = sa.select(tables.left.c.digest, tables.left.c.person).where(these)
         known.update({row.digest: row.person for row in connection.execute(query)})
-        connection.execute(tables.left.update().where(these, tables.left.c.forgotten).values(forgotten=False))
+        mark_left(connection, these, forgotten=False)
     return [known.get(digest, number) for digest, number in zip(digests, numbers, strict=True)]
 
 
@@ -477,10 +476,8 @@ def _remove(connection: sa.Connection, rows: Sequence[Any], version: int, progre
     digests = tables.digest_of(connection, [row.key for row in rows]) if rows else []
     for part in tables.chunks(digests):
         connection.execute(tables.left.delete().where(tables.left.c.digest.in_(part)))
-    persons = [
-        {"digest": digest, "person": row.person, "forgotten": False} for digest, row in zip(digests, rows, strict=True)
-    ]
-    _many(connection, tables.left.insert(), persons, progress)
+    persons = zip(digests, (row.person for row in rows), strict=True)
+    _many(connection, tables.left.insert(), left_rows(tables.secret_of(connection), persons), progress)
 
 
 def _write_mark(connection: sa.Connection, mark: tuple[str, str], version: int) -> str | None:

@@ -18,7 +18,7 @@ from shoal.evolve.store.changes import read_frame
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import State, read_state
 from shoal.evolve.store.retention import last_compacted
-from shoal.evolve.store.seals import batch_seal, place_seal, record_seal, release_seal, rows_seal
+from shoal.evolve.store.seals import batch_seal, left_seal, place_seal, record_seal, release_seal, rows_seal, value_seal
 from shoal.evolve.store.settings import Settings, decode_rows
 from shoal.evolve.store.snapshot import ROWS, damaged, read_held
 from shoal.evolve.store.visits import published
@@ -71,6 +71,7 @@ def examine(database: Database, settings: Settings, progress: Progress) -> Exami
                 problems += _told("a record", seen.add(rows))
             problems += [
                 *_told("the list of changes", _chains(connection)),
+                *_told("the list of those who left", _known(connection)),
                 *_told("a record", seen.together(connection)),
             ]
             part(0.5)
@@ -194,6 +195,23 @@ def _chains(connection: sa.Connection) -> Iterator[str]:
         if row.rows_seal != rows_seal(row.shown, row.faces):
             yield f"the rows behind release {row.number} are not as they were written; restore the store from a backup."
         before = row.seal
+
+
+def _known(connection: sa.Connection) -> Iterator[str]:
+    """Who left and which values are known are as they were written."""
+    secret = tables.secret_of(connection)
+    for row in connection.execute(sa.select(tables.left)):
+        if row.seal != left_seal(secret, row.digest, row.person, row.forgotten):
+            yield (
+                f"what is kept of person {row.person}, who left, is not as it was written, and they would not be known again if "
+                "they came back; restore the store from a backup."
+            )
+    for row in connection.execute(sa.select(tables.values)):
+        if row.seal != value_seal(row._mapping):
+            yield (
+                f"a value that column '{str(row.column).partition(' ')[2]}' is known to have is not as it was written; restore "
+                "the store from a backup."
+            )
 
 
 def _snapshot(connection: sa.Connection, state: State, seen: _Seen, sound: bool) -> Iterator[str]:

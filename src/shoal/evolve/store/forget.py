@@ -23,7 +23,7 @@ from shoal.evolve.store.changes import CLASS, RECORD, frame_bytes, read_frame
 from shoal.evolve.store.codebook import Books
 from shoal.evolve.store.commit import Prospect
 from shoal.evolve.store.live import State
-from shoal.evolve.store.seals import rows_seal
+from shoal.evolve.store.seals import mark_left, rows_seal, write_values
 from shoal.evolve.store.settings import Settings
 from shoal.evolve.store.snapshot import read_held, write
 
@@ -65,7 +65,7 @@ def left_persons(connection: sa.Connection, settings: Settings, keys: list[str])
 def wipe(connection: sa.Connection, settings: Settings, state: State, persons: list[int]) -> int:
     """Remove what is left of persons that are not in the table; how many rows of theirs the newest release shows."""
     for part in tables.chunks(persons):
-        connection.execute(tables.left.update().where(tables.left.c.person.in_(part)).values(forgotten=True))
+        mark_left(connection, tables.left.c.person.in_(part), forgotten=True)
     connection.execute(tables.journal.delete())
     dregs.note(connection)
     _relearn(connection, settings, state)
@@ -107,6 +107,4 @@ def _relearn(connection: sa.Connection, settings: Settings, state: State) -> Non
     write(connection, state.version, held)
     empty = Books(settings.schema, settings.policy)
     connection.execute(tables.values.delete())
-    news = [{**row, "version": state.version} for row in empty.learn(held.frame).news(empty)]
-    if news:
-        connection.execute(tables.values.insert(), news)
+    write_values(connection, empty.learn(held.frame).news(empty), state.version)

@@ -20,6 +20,7 @@ from shoal.evolve.store.codebook import Books, settled
 from shoal.evolve.store.commit import record_row, write_batch_row
 from shoal.evolve.store.database import Database
 from shoal.evolve.store.live import Live
+from shoal.evolve.store.seals import write_values
 from shoal.evolve.store.settings import OfMissing, Settings, encode_rows, type_names
 from shoal.evolve.store.snapshot import Held, write
 from shoal.evolve.store.visits import KEY, gathered, of_persons
@@ -168,9 +169,7 @@ def _write(
         },
     )
     write_batch_row(connection, 1, "creation", {"inserted": len(keys)})
-    news = [{**row, "version": 1} for row in books.news(Books(settings.schema, settings.policy))]
-    if news:
-        connection.execute(tables.values.insert(), news)
+    write_values(connection, books.news(Books(settings.schema, settings.policy)), 1)
     rows = zip(range(len(keys)), keys, classes.labels.tolist(), encode_rows(frame), strict=True)
     for part in tables.chunks(list(rows)):
         progress.check()

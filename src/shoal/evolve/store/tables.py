@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from shoal.errors import InputError
 from shoal.version import VERSION
 
-LAYOUT = 5
+LAYOUT = 6
 """The layout this version writes. Layout 1 had no feeds; 2 took who came back for somebody else, and had no seals; 3 had no
-snapshot of the table; 4 wrote every release in full."""
+snapshot of the table; 4 wrote every release in full; 5 had no seals for those who left and for the values that are known."""
 
 NUMBERS = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 metadata = sa.MetaData()
@@ -71,6 +71,7 @@ left = sa.Table(
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("person", NUMBERS, nullable=False),
     sa.Column("forgotten", sa.Boolean, nullable=False, default=False),
+    sa.Column("seal", sa.Text, nullable=False),
 )
 """Everybody who has ever left, by a digest of the key with the store's secret: who comes back is the same person."""
 values = sa.Table(
@@ -80,6 +81,7 @@ values = sa.Table(
     sa.Column("position", NUMBERS, primary_key=True, autoincrement=False),
     sa.Column("value", sa.Text),
     sa.Column("version", NUMBERS, nullable=False),
+    sa.Column("seal", sa.Text, nullable=False),
 )
 batches = sa.Table(
     "shoal_batches",
@@ -180,7 +182,11 @@ def _feeds(connection: sa.Connection) -> None:
 
 def _persons(connection: sa.Connection) -> None:
     """Layout 3: persons have numbers of their own, which they keep when they leave; of those who left before, none are known."""
-    left.create(connection)
+    connection.execute(
+        sa.text(
+            f"CREATE TABLE {left.name} (digest TEXT PRIMARY KEY, person BIGINT NOT NULL, forgotten BOOLEAN NOT NULL)"
+        )
+    )
     connection.execute(meta.insert(), {"name": "secret", "value": secrets.token_hex(32)})
     for name, more in ((records.name, " NOT NULL DEFAULT 0"), (journal.name, "")):
         connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN person BIGINT{more}"))
@@ -205,6 +211,15 @@ def _changes(connection: sa.Connection) -> None:
     """Layout 5: releases are written as what changed since the one before; those that are there stay as they are."""
 
 
+def _more_seals(connection: sa.Connection) -> None:
+    """Layout 6: who left and which values are known are sealed, too."""
+    from shoal.evolve.store.seals import seal_known
+
+    for name in (left.name, values.name):
+        connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN seal TEXT NOT NULL DEFAULT ''"))
+    seal_known(connection)
+
+
 def secret_of(connection: sa.Connection) -> bytes:
     """What digests are made with."""
     return bytes.fromhex(connection.execute(sa.select(meta.c.value).where(meta.c.name == "secret")).scalar_one())
@@ -216,7 +231,7 @@ def digest_of(connection: sa.Connection, keys: Sequence[str]) -> list[str]:
     return [hmac.new(secret, key.encode(), "sha256").hexdigest() for key in keys]
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons, _snapshot, _changes)
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_feeds, _persons, _snapshot, _changes, _more_seals)
 """MIGRATIONS[n - 1] brings layout n to layout n + 1."""
 
 
