@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import taxonomy_build as build
-from shoal.errors import ConfigError, InputError, InternalError, UnsupportedError, raw, which
+from shoal.errors import ConfigError, InputError, InternalError, raw, which
 from shoal.schema import Attribute, Schema, TaxonomySource
 from shoal.spelling import alike, means_missing
 from shoal.taxonomy import Taxonomy
@@ -237,10 +238,7 @@ def declared_taxonomy(
     if source == "auto":
         if kind == "category":
             if counts is not None:
-                raise UnsupportedError(
-                    f"[attributes.{name}] taxonomy: an automatic one is made from what values occur with, record by record, "
-                    "and this table is not read into memory; make it once from some of the records with: shoal taxonomy build."
-                )
+                raise InternalError(f"the taxonomy of '{name}' is made from pairs of values, not from its own alone")
             return _auto_categories(table, series, name, schema)
         numbers = numbers_of(known)
         if kind == "date":
@@ -307,25 +305,43 @@ def _labels(known: pl.Series, kind: str) -> list[str]:
 
 def _auto_categories(table: pl.DataFrame, series: pl.Series, name: str, schema: Schema) -> Taxonomy:
     """Cluster values by what they occur with in the other quasi-identifiers; sensitive columns stay out of it."""
-    labels = sorted(by_count(series))
-    rows = code(series, labels, name, "column")
-    known = rows < len(labels)
+    ones = np.ones(len(series), dtype=np.int64)
+    others = [other for other in schema.named("quasi") if other != name]
+    beside = (Beside(series, *features(*typed(table[other], schema.attributes[other])), ones) for other in others)
+    return auto_taxonomy(series, ones, beside, name)
+
+
+class Beside(NamedTuple):
+    """What values of a column occur with in another one: pairs, and how many records have each."""
+
+    values: pl.Series
+    features: NDArray[np.int32]
+    width: int
+    counts: NDArray[np.int64]
+
+
+def auto_taxonomy(series: pl.Series, counts: NDArray[np.int64], beside: Iterable[Beside], name: str) -> Taxonomy:
+    """Categories clustered by what they occur with; entries of `series` stand for `counts` records."""
+    labels = sorted(by_count(series, counts))
     blocks = []
-    for other in schema.named("quasi"):
-        if other == name:
-            continue
-        column, kind = typed(table[other], schema.attributes[other])
-        codes, width = _features(column, kind)
-        cells = rows[known].astype(np.int64) * width + codes[known]
-        block = np.bincount(cells, minlength=len(labels) * width).reshape(len(labels), width)
+    for one in beside:
+        rows = code(one.values, labels, name, "column")
+        known = rows < len(labels)
+        cells = rows[known].astype(np.int64) * one.width + one.features[known]
+        block = np.bincount(cells, one.counts[known], len(labels) * one.width).reshape(len(labels), one.width)
         blocks.append(block / np.maximum(1, block.sum(axis=1, keepdims=True)))
     profile = np.concatenate(blocks, axis=1) if blocks else np.zeros((len(labels), 1))
-    return build.auto_categories(labels, profile, np.bincount(rows[known], minlength=len(labels)), name)
+    rows = code(series, labels, name, "column")
+    known = rows < len(labels)
+    return build.auto_categories(labels, profile, np.bincount(rows[known], counts[known], len(labels)), name)
 
 
-def _features(column: pl.Series, kind: str, bins: int = 32) -> tuple[NDArray[np.int32], int]:
+def features(
+    column: pl.Series, kind: str, counts: NDArray[np.int64] | None = None, bins: int = 32
+) -> tuple[NDArray[np.int32], int]:
+    """The values of a column in a few groups: the most frequent ones, or ranges of ranks; entries stand for `counts` records."""
     if kind == "category":
-        labels = by_count(column)[: bins - 1]
+        labels = by_count(column, counts)[: bins - 1]
         kept = pl.select(pl.when(column.is_in(pl.Series(labels, dtype=pl.String).implode())).then(column)).to_series()
         return code(kept, labels, column.name, "column"), len(labels) + 1
     codes, values = ranks(numbers_of(column))

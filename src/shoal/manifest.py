@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,16 @@ def secret_half(
         "published_as_it_is": found.to_dict(),
         "groups": _groups(data),
     }
+
+
+def halves(
+    manifest: Mapping[str, Any], secret: Mapping[str, Any], key: bytes, named: Mapping[str, str]
+) -> tuple[bytes, bytes]:
+    """Both halves as their files hold them: with what is `named` when the table is written, and the key with its owner."""
+    both = {**manifest, **named}, {**secret, "key": key.hex(), **named}
+    texts = (json.dumps(one, indent=2, ensure_ascii=False, sort_keys=True, default=str) for one in both)
+    public, private = (f"{text}\n".encode() for text in texts)
+    return public, private
 
 
 def _groups(data: Microdata) -> dict[str, dict[str, list[str]]]:

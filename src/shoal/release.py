@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
 from shoal.io.frames import alone, restored
-from shoal.manifest import commitment, fingerprint, manifest_path, secret_path
+from shoal.manifest import commitment, fingerprint, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, laid_by_content, ranks, shuffled, tokens
 from shoal.partition import Partition
@@ -144,7 +143,6 @@ class Release(Shown):
 
         Returns the path.
         """
-        from shoal.io.atomic import atomic_paths
         from shoal.io.files import check_writable_format, kind_of
 
         require_a("the output", path, (str, Path), "a path, whose ending says the format")
@@ -153,22 +151,19 @@ class Release(Shown):
             require_a(what, switch, bool, "True or False")
         target = Path(path)
         check_writable_format(target)
-        companions = manifest_path(target), secret_path(target)
-        refuse_source((target, *companions), self.data.source)
-        key = key or secrets.token_bytes(32)
-        files = atomic_paths(target, *companions, force=force, progress=progress)
-        with files as (table_file, manifest_file, secret_file):
-            secret_file.chmod(0o600)
-            where, asked = (table_file, target), (self.policy, self.data.schema)
-            shown = self.masked if kind_of(target, None)[0] in ("text", "xlsx") else self.typed
+        refuse_source((target, manifest_path(target), secret_path(target)), self.data.source)
+        own = key or secrets.token_bytes(32)
+        shown = self.masked if kind_of(target, None)[0] in ("text", "xlsx") else self.typed
+
+        def put(file: Path) -> dict[str, str]:
+            asked = self.policy, self.data.schema
             # Hashing needs one core and neither waits for the other: the original while the masked table is written and read.
             with ThreadPoolExecutor(1) as beside:
-                committed = beside.submit(commitment, self.data.frame, key)
-                write_verified(shown, *where, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
-                named = {"output_sha256": file_digest(table_file), "input_commitment": committed.result()}
-            _write_json(manifest_file, {**self.manifest, **named})
-            _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
-        return target
+                committed = beside.submit(commitment, self.data.frame, own)
+                write_verified(shown, file, target, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
+                return {"output_sha256": file_digest(file), "input_commitment": committed.result()}
+
+        return write_release(target, self.manifest, self.secret, own, put, force=force, progress=progress)
 
     def write_sql(
         self, url: str, table: str, *, folder: str | Path = ".", force: bool = False, key: bytes | None = None
@@ -205,8 +200,7 @@ class Release(Shown):
         with atomic_paths(*companions, force=force) as (manifest_file, secret_file):
             secret_file.chmod(0o600)
             named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data.frame, key)}
-            _write_json(manifest_file, {**self.manifest, **named})
-            _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
+            _write_halves((manifest_file, secret_file), halves(self.manifest, self.secret, key, named))
             write_sql(shown, url, table, force=force, check=check)
         return companions[0]
 
@@ -243,9 +237,33 @@ def _require_same_rows(meant: pl.DataFrame, found: pl.DataFrame, table: str) -> 
         )
 
 
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str)
-    path.write_text(text + "\n", encoding="utf-8")
+def write_release(
+    target: Path,
+    manifest: Mapping[str, Any],
+    secret: Mapping[str, Any],
+    key: bytes,
+    put: Callable[[Path], Mapping[str, str]],
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """A table and both halves of its manifest, all of them whole or none at all.
+
+    `put` writes the table to a file that gets its name in the end, and says what the halves are told of it: its digest and the
+    commitment. Returns the target.
+    """
+    from shoal.io.atomic import atomic_paths
+
+    files = atomic_paths(target, manifest_path(target), secret_path(target), force=force, progress=progress)
+    with files as (table_file, *companions):
+        companions[1].chmod(0o600)
+        _write_halves(companions, halves(manifest, secret, key, put(table_file)))
+    return target
+
+
+def _write_halves(files: Sequence[Path], texts: Sequence[bytes]) -> None:
+    for file, text in zip(files, texts, strict=True):
+        file.write_bytes(text)
 
 
 def write_verified(
@@ -331,7 +349,12 @@ def refuse_source(outputs: Iterable[Path], source: Path | None) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """SHA-256 of a file's bytes; of a folder, of those of its files in hexadecimal, sorted and joined with spaces."""
+    if path.is_dir():
+        from shoal.io.parts import parts_of
+
+        each = sorted(file_digest(part) for part in parts_of(path, path.suffix.lower(), f"'{path}'"))
+        return hashlib.sha256(" ".join(each).encode()).hexdigest()
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 

@@ -94,7 +94,7 @@ def test_the_configuration_may_say_it(folder: Path) -> None:
     [
         (("-o", "masked.xlsx", "--engine", "duckdb"), "written as .parquet, .csv or .tsv"),
         (("-o", "masked.csv.gz", "--engine", "duckdb"), "written as .parquet, .csv or .tsv"),
-        (("-o", "masked.parquet", "--engine", "duckdb", "--report", "r.html"), "--report needs the table in memory"),
+        (("-o", "masked.parquet", "--engine", "duckdb", "--report", "r.txt"), "no name for a report"),
         (("-o", "masked.parquet", "--engine", "duck"), "engine = 'duck'"),
         (("-o", "masked.parquet", "--engine", "duckdb", "--memory", "lots"), "write a size such as 4GB"),
         (("-o", "masked.parquet", "--engine", "duckdb", "--memory", "1MB"), "no less than 256MB"),
@@ -111,6 +111,22 @@ def test_what_cannot_be_is_said_in_a_sentence(folder: Path, arguments: tuple[str
     assert done.exit_code != 0
     assert says in str(done.exception)
     assert sorted(path.name for path in folder.iterdir()) == before
+    assert list((folder / "spill").iterdir()) == []
+
+
+@pytest.mark.parametrize("whom", ["owner", "public"])
+def test_the_report_is_that_of_memory_but_for_what_needs_records(folder: Path, whom: str) -> None:
+    pages = []
+    for name in ("duckdb", "memory"):
+        done = run(
+            *("-o", f"{name}.parquet", "--engine", name, "--algorithm", "mondrian", "--quiet"),
+            *("--report", f"{name}.html", "--for", whom),
+        )
+        assert done.exit_code == 0, done.output
+        pages.append(Path(f"{name}.html").read_text())
+    assert "--engine duckdb" in pages[0] or whom == "public"
+    assert ("the records stay with their engine" in pages[0]) is (whom == "owner")
+    assert "records stay with their engine" not in pages[1]
     assert list((folder / "spill").iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ def test_a_folder_of_parquet_with_the_same_rows_and_manifest_as_in_memory(spark:
     assert "masking" not in again.output
 
 
+def test_a_folder_of_text_that_verify_reads_and_the_report_of_memory(spark: Any, folder: Path) -> None:
+    done = run("-o", "large.csv", "--engine", "spark", "--report", "large.html", "--for", "public")
+    assert done.exit_code == 0, done.output
+    done = run("-o", "small.csv", "--engine", "duckdb", "--quiet", "--report", "small.html", "--for", "public")
+    assert done.exit_code == 0, done.output
+    pages = [Path(f"{name}.html").read_text().replace(name, "masked") for name in ("large", "small")]
+    assert [re.sub("[0-9a-f]{64}", "digest", one) for one in pages] == [re.sub("[0-9a-f]{64}", "digest", pages[0])] * 2
+    lines = ["".join(one.read_text() for one in sorted(Path("large.csv").iterdir())), Path("small.csv").read_text()]
+    assert sorted(lines[0].splitlines()) == sorted(lines[1].splitlines())
+    assert json.loads(Path("large.csv.manifest.json").read_text())["output_sha256"] in Path("large.html").read_text()
+    verified = CliRunner().invoke(app, ["verify", "large.csv", "-c", "shoal.toml", "--manifest"])
+    assert verified.exit_code == 0, verified.output
+    assert list(folder.glob(".shoal*")) == []
+
+
 def test_python_takes_a_spark_frame_and_gives_one(spark: Any, folder: Path) -> None:
     frame = spark.read.parquet(str(folder / "people.parquet"))
     with shoal.anonymize(frame, "shoal.toml", algorithm="mondrian", refine=False, staging=folder) as release:  # type: ignore[attr-defined]
@@ -59,8 +75,8 @@ def test_python_takes_a_spark_frame_and_gives_one(spark: Any, folder: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("-o", "masked.csv", "--engine", "spark"), "Spark writes a folder of Parquet files"),
-        (("-o", "masked.parquet", "--engine", "spark", "--report", "r.html"), "--report needs the table in memory"),
+        (("-o", "masked.xlsx", "--engine", "spark"), "Spark writes a folder of Parquet or text files"),
+        (("-o", "masked.parquet", "--engine", "spark", "--report", "r.txt"), "no name for a report"),
         (("-o", "masked.parquet", "--engine", "spark", "gone.parquet"), "Spark cannot read"),
         (
             ("-o", "masked.parquet", "--engine", "spark", "--master", "local[7]"),

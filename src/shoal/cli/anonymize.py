@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from shoal.cli.ahead import loops_ahead
-from shoal.cli.large import ENGINE, MASTER, MEMORY, Asked, anonymize_large, chosen, say_formulas
+from shoal.cli.large import ENGINE, MASTER, MEMORY, Asked, Outcome, anonymize_large, chosen, say_formulas
 from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, leave, reader
 from shoal.cli.short import QUASI, SAVE, SENSITIVE, K, P, Said, command, configured, keep, look_at_the_rest
@@ -88,26 +88,30 @@ def anonymize(
         said, configuration = configured(said, source, output, person, method, force, speaker)
     else:
         configuration = read_config(config or Path("shoal.toml")).with_person(person)
+    whom = reader(page, for_, "owner")
+    how = command(said, source, person) if said.quasi else f"-c {config or 'shoal.toml'}"
+    options = (f" -a {algorithm}" if algorithm else "") + (f" --seed {seed}" if seed is not None else "")
+    changed = {"algorithm": algorithm, "seed": seed}
     if (engine or configuration.config.method.engine) == "spark":
         from shoal.cli.spark import anonymize_on_spark
 
-        Asked(table, prepare, page, safe_csv, tuple(said.quasi)).require_possible("spark")
-        anonymize_on_spark(
-            configuration, source, output, master, speaker, {"algorithm": algorithm, "seed": seed}, force
-        )
+        Asked(table, prepare, tuple(said.quasi)).require_possible("spark")
+        again = f"shoal anonymize {how} -o {output}{options} --engine spark"
+        wanted = Outcome(force, safe_csv, page, whom, again)
+        anonymize_on_spark(configuration, source, output, master, speaker, changed, wanted)
         return
     if master is not None:
         raise ConfigError("--master says where Spark runs: it belongs to --engine spark.")
     target = target_of(output, table)
-    whom = reader(page, for_, "owner")
     target.require_free(force)
     target.refuse_inputs(configuration, source)
     policy = Policy.from_config(configuration.config.policy)
     choice = chosen(configuration, source, engine, memory)
     if choice.engine != "memory":
-        Asked(table, prepare, page, False, tuple(said.quasi)).require_possible(choice.engine)
-        changed = {"algorithm": algorithm, "seed": seed}
-        anonymize_large(configuration, source, Path(output), choice, speaker, changed, force, safe_csv)
+        Asked(table, prepare, tuple(said.quasi)).require_possible(choice.engine)
+        again = f"shoal anonymize {how} -o {target}{options} --engine {choice.engine}"
+        wanted = Outcome(force, safe_csv, page, whom, again)
+        anonymize_large(configuration, source, Path(output), choice, speaker, changed, wanted)
         return
     with speaker.progress("masking") as progress:
         with progress.stage("reading", 0.1), loops_ahead():
@@ -144,9 +148,8 @@ def anonymize(
     if page is not None:
         from shoal.report import findings_of
 
-        how = command(said, source, person) if said.quasi else f"-c {config or 'shoal.toml'}"
-        again = f"shoal anonymize {how} -o {target}{f' -a {algorithm}' if algorithm else ''}"
-        again += f" --seed {seed}" if seed is not None else ""
+        # The target, unlike the output, has no password in it.
+        again = f"shoal anonymize {how} -o {target}{options}"
         found = findings_of(release, whom, name=target.name, command=again, digest=target.digest(release))
         leave(page, found, speaker, f"'{target.name}' is written. ")
     speaker.say(f"Written: {target.name if table else output} and {target.manifest}")

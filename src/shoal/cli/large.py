@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from shoal.cli.output import Speaker
 if TYPE_CHECKING:
     from shoal.configuration import Configuration
     from shoal.engines.choosing import Choice
+    from shoal.engines.walk import LargeRelease
 
 ENGINE = typer.Option(
     None,
@@ -33,8 +35,6 @@ class Asked:
 
     table: str | None = None
     prepare: Path | None = None
-    report: Path | None = None
-    safe_csv: bool = False
     quasi: tuple[str, ...] = ()
 
     def require_possible(self, engine: str) -> None:
@@ -44,8 +44,6 @@ class Asked:
         asked = {
             "--table": self.table,
             "--prepare": self.prepare,
-            "--report": self.report,
-            "--safe-csv": self.safe_csv,
             "--quasi": self.quasi,
         }
         for option, value in asked.items():
@@ -53,6 +51,28 @@ class Asked:
                 raise UnsupportedError(
                     f"{option} needs the table in memory, and the engine is {engine}; leave it out, or say --engine memory."
                 )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is to come of it beside the table: may it replace another, with what in its texts, and which report for whom."""
+
+    force: bool
+    safe_csv: bool
+    page: Path | None
+    whom: str
+    command: str
+    """That makes the release again."""
+
+    def report(self, release: LargeRelease, name: str, digest: str | None, speaker: Speaker) -> None:
+        """Write the report, while the engine still has the table; nothing where none was asked for."""
+        if self.page is None:
+            return
+        from shoal.cli.reporting import leave
+        from shoal.report import findings_of
+
+        found = findings_of(release, self.whom, name=name, command=self.command, digest=digest)
+        leave(self.page, found, speaker, f"'{name}' is written. ")
 
 
 def chosen(configuration: Configuration, source: Path | None, engine: str | None, memory: str | None) -> Choice:
@@ -73,8 +93,7 @@ def anonymize_large(
     choice: Choice,
     speaker: Speaker,
     changed: dict[str, Any],
-    force: bool,
-    safe_csv: bool = False,
+    wanted: Outcome,
 ) -> None:
     """Mask a table with the engine that was chosen; `changed` are settings from the command line."""
     from shoal.cli.anonymize import report, told
@@ -84,6 +103,7 @@ def anonymize_large(
     from shoal.engines.walk import walk
     from shoal.errors import UnsupportedError
     from shoal.policy import Policy
+    from shoal.release import file_digest
 
     if choice.engine != "duckdb":
         raise UnsupportedError(f'engine = "{choice.engine}": say memory, duckdb or auto here.')
@@ -91,25 +111,28 @@ def anonymize_large(
     speaker.say(f"Engine: duckdb, with {said(choice.memory)} of memory: {choice.why}.")
     found = source_of(configuration, source)
     policy = Policy.from_config(configuration.config.policy)
-    with speaker.progress("masking") as progress:
-        speaker.say_if_cold()
-        engine = DuckEngine(found, memory=choice.memory)
-        with progress.stage(weight=0.95) as part:
-            release = walk(
-                engine,
-                configuration.schema,
-                policy,
-                settings_of(configuration, {**changed, "room": int(BLOCKS * choice.memory)}),
-                as_text=found.as_text,
-                progress=part,
-            )
-        with release, progress.stage("writing") as part:
-            release.write(target, force=force, safe_csv=safe_csv, progress=part)
-            risky = release.formulas() if kind == "text" and not safe_csv else {}
-    report(release, speaker)
-    for note in release.evidence.notes:
-        speaker.say(note)
-    say_formulas(risky, speaker)
+    with ExitStack() as kept:
+        with speaker.progress("masking") as progress:
+            speaker.say_if_cold()
+            engine = DuckEngine(found, memory=choice.memory)
+            with progress.stage(weight=0.95) as part:
+                release = walk(
+                    engine,
+                    configuration.schema,
+                    policy,
+                    settings_of(configuration, {**changed, "room": int(BLOCKS * choice.memory)}),
+                    as_text=found.as_text,
+                    progress=part,
+                )
+                kept.enter_context(release)
+            with progress.stage("writing") as part:
+                release.write(target, force=wanted.force, safe_csv=wanted.safe_csv, progress=part)
+        risky = release.formulas() if kind == "text" and not wanted.safe_csv else {}
+        report(release, speaker)
+        for note in release.evidence.notes:
+            speaker.say(note)
+        say_formulas(risky, speaker)
+        wanted.report(release, target.name, file_digest(target), speaker)
     from shoal.manifest import manifest_path, secret_path
 
     speaker.say(f"Written: {target} and {manifest_path(target)}")

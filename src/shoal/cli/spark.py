@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.output import Speaker
 
 if TYPE_CHECKING:
+    from shoal.cli.large import Outcome
     from shoal.configuration import Configuration
 
 CATALOG = "catalog:"
@@ -21,14 +23,14 @@ def anonymize_on_spark(
     master: str | None,
     speaker: Speaker,
     changed: dict[str, Any],
-    force: bool,
+    wanted: Outcome,
 ) -> None:
     """Mask what the configuration names (Parquet, delimited text, or a table of the catalog) and write what passed.
 
-    `target` is a folder of Parquet, anywhere that Spark writes to, or a table of the catalog: catalog:people.masked.
+    `target` is a folder of Parquet or text, anywhere that Spark writes to, or a table of the catalog: catalog:people.masked.
     """
     from shoal.cli.anonymize import report, told
-    from shoal.cli.large import settings_of
+    from shoal.cli.large import say_formulas, settings_of
     from shoal.engines.spark_files import Files, absolute
     from shoal.engines.spark_release import anonymize_spark, read_source, require_folder
     from shoal.engines.spark_session import spark_session
@@ -47,21 +49,26 @@ def anonymize_on_spark(
     staging = None if table is not None else target.rstrip("/").rpartition("/")[0] or "/"
     if staging is not None:
         # Asked before the work, and once more when the release gets its name.
-        Files(session, staging).require_free([target, f"{target}.manifest.json", f"{target}.secret.json"], force)
-    with speaker.progress("masking") as progress:
-        with progress.stage(weight=0.95) as part:
-            settings = settings_of(configuration, changed)
-            release = anonymize_spark(
-                frame, configuration.schema, policy, settings, staging=staging, as_text=as_text, progress=part
-            )
-        with release, progress.stage("writing") as part:
-            if table is not None:
-                release.save_table(table)
-            else:
-                release.write(target, force=force, progress=part)
-    report(release, speaker)
-    for note in release.evidence.notes:
-        speaker.say(note)
+        Files(session, staging).require_free([target, f"{target}.manifest.json", f"{target}.secret.json"], wanted.force)
+    with ExitStack() as kept:
+        with speaker.progress("masking") as progress:
+            with progress.stage(weight=0.95) as part:
+                settings = settings_of(configuration, changed)
+                release = anonymize_spark(
+                    frame, configuration.schema, policy, settings, staging=staging, as_text=as_text, progress=part
+                )
+                kept.enter_context(release)
+            with progress.stage("writing") as part:
+                if table is not None:
+                    release.save_table(table)
+                else:
+                    release.write(target, force=wanted.force, safe_csv=wanted.safe_csv, progress=part)
+        risky = {} if wanted.safe_csv or target.endswith(".parquet") or table is not None else release.formulas()
+        report(release, speaker)
+        for note in release.evidence.notes:
+            speaker.say(note)
+        say_formulas(risky, speaker)
+        wanted.report(release, table or target.rpartition("/")[2], release.engine.released, speaker)
     if table is not None:
         speaker.say(f"Written: the table {table}, with its manifest as the property shoal.manifest")
     else:

@@ -8,6 +8,8 @@ makes of it, and the *staged* one that `solve` and `publish` make, which is what
 |---|---|---|
 | `value_counts` | counts the distinct values of some columns, of the source or the staged table | a row a value |
 | `repeats` | counts how often the values of some columns repeat | three numbers |
+| `alike` | counts the records of the source that books make equal | a row a number of records |
+| `leave_out` | leaves records with some values out of the source, for good | nothing |
 | `encode` | looks every value up in books: the coded table | nothing |
 | `sample` | takes some coded records, evenly spaced, for what only warns | some records |
 | `weigh` | counts the corners of parts (`shoal.engines.corners`) | a cell a part, attribute and code |
@@ -24,7 +26,7 @@ on the order or the grouping in which records reach them, except that a block or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -86,8 +88,14 @@ class Engine(Protocol):
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """How often the values of some columns together repeat; the texts `missing` are no values."""
 
+    def leave_out(self, names: Sequence[str], values: Any) -> None:
+        """Leave out of the source, from now on, the records whose values of some columns are among those of an Arrow table."""
+
     def encode(self, books: Sequence[Book]) -> None:
         """Make the coded table: for each record the new columns of all books. Every value stands in its book."""
+
+    def alike(self, books: Sequence[Book]) -> Mapping[int, int]:
+        """How many groups of so many records there are in the source that books say the same of."""
 
     def sample(self, rows: int) -> pl.DataFrame:
         """About so many records of the coded table, evenly spaced, or all of them."""

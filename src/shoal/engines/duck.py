@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -146,6 +146,7 @@ class DuckEngine:
         self._digest = ""
         self._names: list[str] = []
         self._stretches = 1
+        self._left_out = 0
 
     def _fetched(self, source: Source) -> Source:
         """A source that DuckDB reads."""
@@ -200,10 +201,31 @@ class DuckEngine:
         self.collected.append(("repeats", len(answer)))
         return Repeats(*(int(column[0].as_py()) for column in answer.columns))
 
+    def leave_out(self, names: Sequence[str], values: Any) -> None:
+        """What no value meets stays."""
+        import pyarrow as pa
+
+        self._left_out += 1
+        gone = f"gone{self._left_out}"
+        self._connection.register("given", pa.table({f"k{j}": values.column(name) for j, name in enumerate(names)}))
+        self._done(f"CREATE TABLE {gone} AS FROM given")
+        self._connection.unregister("given")
+        same = " AND ".join(f"t.{_name(name)} IS NOT DISTINCT FROM g.k{j}" for j, name in enumerate(names))
+        left = f"(SELECT t.* FROM {self.source.sql} AS t ANTI JOIN {gone} AS g ON {same})"
+        self.source = replace(self.source, sql=left)
+
     def encode(self, books: Sequence[Book]) -> None:
         """One join a book."""
         names = [_name(name) for book in books for name in book.columns.columns]
         self._done(f"CREATE TABLE coded AS SELECT {', '.join(names)} FROM {self._joined(books, self.source.sql)}")
+
+    def alike(self, books: Sequence[Book]) -> dict[int, int]:
+        """Grouped twice."""
+        names = ", ".join(_name(name) for book in books for name in book.columns.columns)
+        grouped = f"SELECT count(*) AS {RECORDS} FROM {self._joined(books, self.source.sql)} GROUP BY {names}"
+        found = self._asked(f"SELECT {RECORDS}, count(*) AS groups FROM ({grouped}) GROUP BY {RECORDS}")
+        self.collected.append(("alike", len(found)))
+        return dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True))
 
     def sample(self, rows: int) -> pl.DataFrame:
         """Every so-manieth record."""

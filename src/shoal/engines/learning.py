@@ -6,16 +6,17 @@ its distinct values and how many records have each, so it is decided on these, b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.columns import Beside, auto_taxonomy, features, typed
 from shoal.engines.base import RECORDS, Book, Engine
-from shoal.errors import ConfigError, InputError, UnsupportedError
+from shoal.errors import ConfigError, InputError, UnsupportedError, require_word
 from shoal.io.frames import apply_missing, kept_types, restored, to_polars
 from shoal.io.numbers import infer_numbers
 from shoal.microdata import Microdata, Missing, encode_quasi, encode_sensitive, untouched
@@ -99,35 +100,108 @@ def learn(
     domains: list[Domain] = []
     counts: list[Ints] = []
     published: dict[str, Values] = {}
+    others = [name for name, one in schema.attributes.items() if one.stays and name not in (*quasi, *secret)]
+    together = {
+        name: (name, *(one for one in beside.get(name, ()) if one in engine.columns and one != name)) for name in secret
+    }
+    together |= {name: (name,) for name in (*quasi, *others)}
+    values = {name: _values(engine, together[name], schema, as_text) for name in (*quasi, *secret, *others)}
+    for name in (*quasi, *secret):
+        _require_values(values[name], name, missing)
+    dropped = 0
+    if missing == "drop":
+        values, dropped = _without_missing(engine, values, together, (*quasi, *secret))
     for a, name in enumerate(quasi):
-        found = _values(engine, (name,), schema, as_text)
-        _require_values(found, name, missing)
-        codes, domain = encode_quasi(found.frame, name, schema, found.counts)
+        found = values[name]
+        codes, domain = encode_quasi(found.frame, name, _grouped(engine, values, name, schema), found.counts)
         domains.append(domain)
         counts.append(np.bincount(codes, found.counts, minlength=domain.size).astype(np.int64))
         books.append(Book((name,), found.raw, pl.DataFrame({f"q{a}": codes.astype(np.int32)})))
     for s, name in enumerate(secret):
-        names = (name, *(one for one in beside.get(name, ()) if one in engine.columns and one != name))
-        found = published[name] = _values(engine, names, schema, as_text)
-        _require_values(found, name, missing)
+        found = published[name] = values[name]
         column = encode_sensitive(found.frame, name, schema, found.counts)
         columns += labelled([column], policy, found.frame)
-        books.append(Book(names, found.raw, _places(f"s{s}", found)))
-    for name, attribute in schema.attributes.items():
-        if attribute.stays and name not in (*quasi, *secret):
-            found = published[name] = _values(engine, (name,), schema, as_text)
-            books.append(Book((name,), found.raw, _places(f"o{len(published) - len(secret) - 1}", found)))
+        books.append(Book(together[name], found.raw, _places(f"s{s}", found)))
+    for o, name in enumerate(others):
+        found = published[name] = values[name]
+        books.append(Book((name,), found.raw, _places(f"o{o}", found)))
     n = int(counts[0].sum())
     for name in schema.named("identifier"):
         if not may_repeat(schema.attributes[name]):
             keys = engine.repeats([name], missing=schema.missing)
             refuse_repeats(name, schema.attributes[name], n, keys.known, keys.distinct)
     empty = pl.DataFrame([published[name].shown.clear() for name in published])
-    data = Microdata(empty, schema, np.zeros((0, len(quasi)), dtype=np.int32), tuple(domains), tuple(columns))
+    nobody = np.zeros((0, len(quasi)), dtype=np.int32)
+    data = Microdata(empty, schema, nobody, tuple(domains), tuple(columns), dropped=dropped)
     for name, one in published.items():
         require_characters(one.frame[name])
     require_readable(data)
     return Learned(data, tuple(columns), policy.bind(columns, n), tuple(counts), published, tuple(books), n)
+
+
+def _without_missing(
+    engine: Engine, values: Mapping[str, Values], together: Mapping[str, tuple[str, ...]], judged: Sequence[str]
+) -> tuple[dict[str, Values], int]:
+    """Leave out the records that lack one of the judged values; what is left, counted again, and how many went.
+
+    What a value means was decided with all of them, as in memory: only the counts are new.
+    """
+    before = values[judged[0]].records
+    holes = {name: values[name].frame[name].is_null().to_numpy() for name in judged}
+    if not any(gone.any() for gone in holes.values()):
+        return dict(values), 0
+    for name, gone in holes.items():
+        if gone.any():
+            engine.leave_out(together[name], values[name].raw.filter(gone))
+    left = {name: _counted_again(engine, together[name], one) for name, one in values.items()}
+    after = left[judged[0]].records
+    if not after:
+        raise InputError('Every record has a missing value, so missing = "drop" leaves none.')
+    return left, before - after
+
+
+def _counted_again(engine: Engine, names: tuple[str, ...], found: Values) -> Values:
+    again = engine.value_counts(names, most=MOST)
+    counts = np.zeros(len(found.counts), dtype=np.int64)
+    counts[_found_at(again, found.raw, names)] = again.column(RECORDS).to_numpy()
+    there = counts > 0
+    kept = pl.Series(there)
+    return Values(found.raw.filter(there), found.frame.filter(kept), counts[there], found.shown.filter(kept))
+
+
+def _found_at(table: Any, values: Any, names: Sequence[str]) -> Ints:
+    """The place of each row of a table among distinct values, both as the engine writes them."""
+    keys = [str(i) for i in range(len(names))]
+    rows, distinct = (
+        pl.DataFrame([pl.Series(key, one.column(name)) for key, name in zip(keys, names, strict=True)])
+        for one in (table, values)
+    )
+    found = rows.join(distinct.with_row_index("at"), on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return found["at"].to_numpy().astype(np.int64)
+
+
+def _grouped(engine: Engine, values: Mapping[str, Values], name: str, schema: Schema) -> Schema:
+    """The schema with the taxonomy of a column that is made of what its values occur with, where it asks for one."""
+    attribute = schema.attributes[name]
+    series, kind = typed(values[name].frame[name], attribute)
+    if attribute.taxonomy != "auto" or attribute.order is not None or kind != "category":
+        return schema
+
+    def beside(other: str) -> Beside:
+        pairs = engine.value_counts([name, other], most=MOST)
+        if len(pairs) > MOST:
+            raise UnsupportedError(
+                f"[attributes.{name}] taxonomy: an automatic one is made from what values occur with, and '{name}' and '{other}' "
+                f"have more than {MOST:,} pairs of values; make it once from some of the records with: shoal taxonomy build."
+            )
+        codes, width = features(*typed(values[other].frame[other], schema.attributes[other]), values[other].counts)
+        own, at = (_found_at(pairs, values[one].raw, [one]) for one in (name, other))
+        return Beside(series.gather(own), codes[at], width, pairs.column(RECORDS).to_numpy().astype(np.int64))
+
+    others = [other for other in schema.named("quasi") if other != name]
+    made = auto_taxonomy(series, values[name].counts, map(beside, others), name)
+    own = attribute.model_copy(update={"taxonomy": made})
+    return replace(schema, attributes={**schema.attributes, name: own})
 
 
 def _places(column: str, found: Values) -> pl.DataFrame:
@@ -143,11 +217,7 @@ def _require_possible(schema: Schema, missing: str) -> None:
             f"Column '{schema.person}' says whose each row is, and people with several rows are masked in memory only so far; "
             'use engine = "memory", or make a table with one row a person first.'
         )
-    if missing == "drop":
-        raise UnsupportedError(
-            'missing = "drop" leaves records out, which this engine does not; leave them out of the table first, or use '
-            'missing = "category".'
-        )
+    require_word("missing", missing, get_args(Missing))
     for name, attribute in schema.attributes.items():
         if attribute.shift is not None:
             raise UnsupportedError(

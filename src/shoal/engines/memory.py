@@ -61,10 +61,24 @@ class MemoryEngine:
         self.collected.append(("repeats", 1))
         return Repeats(int(known[RECORDS].sum()), known.height, found.filter(pl.col(RECORDS) == 1).height)
 
+    def leave_out(self, names: Sequence[str], values: Any) -> None:
+        """What no value meets stays."""
+        gone = pl.DataFrame(pl.from_arrow(values))
+        table = pl.DataFrame(pl.from_arrow(self.source))
+        self.source = table.join(gone, on=list(names), how="anti", nulls_equal=True).to_arrow()
+
     def encode(self, books: Sequence[Book]) -> None:
         """Look everything up."""
         table = pl.DataFrame(pl.from_arrow(self.source))
         self.coded = pl.concat([_looked_up(table, book) for book in books], how="horizontal")
+
+    def alike(self, books: Sequence[Book]) -> dict[int, int]:
+        """Grouped twice."""
+        table = pl.DataFrame(pl.from_arrow(self.source))
+        coded = pl.concat([_looked_up(table, book) for book in books], how="horizontal")
+        found = coded.group_by(coded.columns).len(name=RECORDS).group_by(RECORDS).len(name="groups")
+        self.collected.append(("alike", found.height))
+        return dict(zip(found[RECORDS].to_list(), found["groups"].to_list(), strict=True))
 
     def sample(self, rows: int) -> pl.DataFrame:
         """Every so-manieth record."""

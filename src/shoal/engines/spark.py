@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -43,6 +43,13 @@ TOGETHER = 64 << 20
 """Bytes of counts that the driver adds up itself; more are added up by the executors first."""
 SMALL = 200_000
 """Rows of a look-up table that is sent to every executor; larger ones are joined as Spark sees fit."""
+
+
+class Staged(NamedTuple):
+    """A folder of files that is ready to get its name, and the digest of the files."""
+
+    place: str
+    digest: str
 
 
 class SparkEngine:
@@ -86,6 +93,8 @@ class SparkEngine:
             self.files = Files(self.session, absolute(staging) if staging is not None else _temporary(self.session))
             self.folder = self.files.new_folder()
         self._place = self.staged
+        self.released: str | None = None
+        """The digest of what got its name last."""
 
     @property
     def staged(self) -> str:
@@ -120,6 +129,14 @@ class SparkEngine:
         self._collect("repeats", 1)
         return Repeats(*(int(value) for value in row))
 
+    def leave_out(self, names: Sequence[str], values: Any) -> None:
+        """What no value meets stays."""
+        f, own = self._f, {f"g{j}": values.column(name) for j, name in enumerate(names)}
+        with self._sentences():
+            gone = f.broadcast(self.session.createDataFrame(pa.table(own)))
+            same = [f.col(f"x{self.columns.index(name)}").eqNullSafe(f.col(f"g{j}")) for j, name in enumerate(names)]
+            self._source = self._source.join(gone, same, "left_anti")
+
     def encode(self, books: Sequence[Book]) -> None:
         """One join a book."""
         from pyspark import StorageLevel
@@ -128,6 +145,15 @@ class SparkEngine:
             self._coded = self._joined(self._source, self.columns, books).persist(StorageLevel.MEMORY_AND_DISK)
             self.records = int(self._coded.count())
             self._partitions = int(self._coded.rdd.getNumPartitions())
+
+    def alike(self, books: Sequence[Book]) -> dict[int, int]:
+        """Grouped twice."""
+        f, table = self._f, self._joined(self._source, self.columns, books)
+        grouped = table.groupBy(*table.columns).agg(f.count("*").alias(RECORDS))
+        with self._sentences():
+            found = grouped.groupBy(RECORDS).agg(f.count("*").alias("groups")).toArrow()
+        self._collect("alike", found.num_rows)
+        return dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True))
 
     def sample(self, rows: int) -> pl.DataFrame:
         """Every so-manieth record of each partition."""
@@ -246,27 +272,69 @@ class SparkEngine:
 
     def write(self, path: Path, target: Path, safe_csv: bool) -> None:
         """Give the staged folder its name."""
-        self.release(str(target), {}, False, None)
+        self.release(self.ready(str(target), safe_csv), str(target), {}, False, None)
+
+    def ready(self, target: str, safe_csv: bool = False) -> Staged:
+        """The staged folder in the format of a target: Parquet as it is, or text with the same rows in as many files."""
+        ending = target.rpartition(".")[2]
+        if ending == "parquet":
+            return Staged(self._place, self.digest)
+        self.require_untouched()
+        place = f"{self.folder}/staged.{ending}"
+        name = target.rpartition("/")[2]
+        with self._sentences():
+            self.files.remove(place)
+            files = self._contents(self._place)
+            number = self._f.col("number")
+            parts = max(self.files.numbers(self._place)) + 1
+            lines = files.repartitionById(parts, number).mapInArrow(
+                lambda batches: tasks.texts(batches, name, safe_csv), "value string"
+            )
+            lines.write.text(place, lineSep="\n", compression="none")
+            self.files.tidy(place)
+            digest = self._digest_of_files(place)
+            pairs = files.join(self._contents(place).withColumnRenamed("content", "written"), "number", "full")
+            found = pairs.mapInArrow(lambda batches: tasks.compared(batches, name, safe_csv), "wrong string")
+            wrong = found.where(found.wrong != "").limit(1).toArrow().column(0).to_pylist()
+        self._collect("text", len(wrong))
+        if wrong:
+            raise VerificationError(wrong[0])
+        self.require_untouched()
+        return Staged(place, digest)
+
+    def _contents(self, place: str) -> Any:
+        """The bytes of each file of a folder, and its number."""
+        f = self._f
+        number = f.regexp_extract("path", r"part-(\d+)\.[a-z]+$", 1).cast("int").alias("number")
+        return self.session.read.format("binaryFile").load(place).select(number, "content")
 
     def release(
-        self, target: str, companions: Mapping[str, tuple[bytes, str]], force: bool, progress: Progress | None
+        self,
+        staged: Staged,
+        target: str,
+        companions: Mapping[str, tuple[bytes, str]],
+        force: bool,
+        progress: Progress | None,
     ) -> None:
-        """Give the staged folder its name, after small files that belong to it (bytes and mode, by path): all of them or none."""
+        """Give a staged folder its name, after small files that belong to it (bytes and mode, by path): all of them or none."""
         self.require_untouched()
         with self._sentences():
-            self.files.require_plain(self.staged)
+            self.files.require_plain(staged.place)
             # Elsewhere a rename would be a copy, which can be seen half done: the copy comes first, under a hidden name.
-            ready = self.staged if self.files.holds(target) else self.files.copied(self.staged, target)
-            own = ready.rpartition("/")[0]
+            own = staged.place.startswith(f"{self.folder}/") and self.files.holds(target)
+            ready = staged.place if own else self.files.copied(staged.place, target)
+            folder = ready.rpartition("/")[0]
             try:
-                if self._digest_of_files(ready) != self.digest:
+                if self._digest_of_files(ready) != staged.digest:
                     raise VerificationError("The staged table was changed while it was written; nothing was released.")
                 Progress.of(progress).seal()
-                self.files.publish(ready, target, companions, own, force)
+                self.files.publish(ready, target, companions, folder, force)
             finally:
-                if ready != self.staged:
-                    self.files.remove(own)
-        self._place = target
+                if ready != staged.place:
+                    self.files.remove(folder)
+        self.released = staged.digest
+        if staged.place == self._place and own:
+            self._place = target
 
     def save(self, name: str, manifest: str) -> None:
         """Put the staged table into the catalog, with its manifest as a property."""
@@ -274,7 +342,7 @@ class SparkEngine:
         with self._sentences():
             if self.session.catalog.tableExists(name):
                 raise InputError(f"A table '{name}' already exists: choose another name, or drop it first.")
-            writer = self.session.read.parquet(self.staged).writeTo(name).using("parquet")
+            writer = self.session.read.parquet(self._place).writeTo(name).using("parquet")
             writer.tableProperty("shoal.manifest", manifest).create()
 
     def discard(self) -> None:
@@ -296,7 +364,7 @@ class SparkEngine:
 
     def _read_staged(self) -> Any:
         with self._sentences():
-            return self.session.read.parquet(self.staged).toDF(*(f"x{i}" for i in range(len(self._names))))
+            return self.session.read.parquet(self._place).toDF(*(f"x{i}" for i in range(len(self._names))))
 
     def _joined(self, table: Any, names: Sequence[str], books: Sequence[Book]) -> Any:
         """What the books say of each record."""
@@ -324,7 +392,7 @@ class SparkEngine:
     def require_untouched(self) -> None:
         """Refuse a staged table that is not what it was when it was written."""
         with self._sentences():
-            same = self.files.exists(self.staged) and self._digest_of_files(self.staged) == self.digest
+            same = self.files.exists(self._place) and self._digest_of_files(self._place) == self.digest
         if not same:
             raise VerificationError("The staged table was changed after it was written; nothing was released.")
 

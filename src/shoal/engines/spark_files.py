@@ -15,8 +15,8 @@ from typing import Any
 from shoal.errors import InputError, VerificationError
 
 PREFIX = ".shoal-spark-"
-_PART = re.compile(r"part-\d{5}\.parquet")
-_WRITTEN = re.compile(r"part-(\d{5})-.*\.parquet")
+_PART = re.compile(r"part-\d{5,}\.(parquet|csv|tsv)")
+_WRITTEN = re.compile(r"part-(\d{5,})-.*\.(parquet|txt)")
 
 
 def absolute(place: str | Path) -> str:
@@ -66,15 +66,19 @@ class Files:
 
     def tidy(self, folder: str) -> None:
         """Give the files that Spark wrote names that tell nothing, and remove what is not part of the table."""
-        path = self._path(folder)
+        path, ending = self._path(folder), folder.rpartition(".")[2]
         system = self._system(path)
         for name in self.names(folder):
             found = _WRITTEN.fullmatch(name)
             own = self._path(f"{folder}/{name}")
             if found is None:
                 system.delete(own, True)
-            elif not system.rename(own, self._path(f"{folder}/part-{found[1]}.parquet")):
+            elif not system.rename(own, self._path(f"{folder}/part-{found[1]}.{ending}")):
                 raise InputError(f"Spark cannot rename files in '{self.place}'; name a place where it can.")
+
+    def numbers(self, folder: str) -> list[int]:
+        """Those of the files of a table."""
+        return [int(name.partition("-")[2].partition(".")[0]) for name in self.names(folder)]
 
     def require_plain(self, folder: str) -> None:
         """Nothing but the table's files may lie in the folder: all of it becomes public."""
@@ -88,7 +92,8 @@ class Files:
 
     def copied(self, folder: str, target: str) -> str:
         """A copy of a folder, in a hidden folder of its own beside a target."""
-        ready = f"{Files(self._session, self._qualified(target).rpartition('/')[0]).new_folder()}/staged.parquet"
+        beside = Files(self._session, self._qualified(target).rpartition("/")[0])
+        ready = f"{beside.new_folder()}/{folder.rpartition('/')[2]}"
         for name in self.names(folder):
             source, goal = self._path(f"{folder}/{name}"), self._path(f"{ready}/{name}")
             self._jvm.org.apache.hadoop.fs.FileUtil.copy(

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass, fields
-from hashlib import sha256
-from hmac import new as hmac
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,13 @@ from shoal.engines.spark import SparkEngine
 from shoal.engines.spark_files import absolute
 from shoal.engines.walk import LargeRelease, Settings, walk
 from shoal.errors import InputError, UnsupportedError
+from shoal.manifest import halves
 from shoal.policy import Policy
 from shoal.progress import Progress, Told
 from shoal.schema import Schema
+
+ENDINGS = (".parquet", ".csv", ".tsv")
+"""Of folders that Spark writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +32,26 @@ class SparkRelease(LargeRelease):
     engine: SparkEngine
 
     def write(  # type: ignore[override]
-        self, path: str | Path, *, force: bool = False, key: bytes | None = None, progress: Progress | None = None
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        safe_csv: bool = False,
+        key: bytes | None = None,
+        progress: Progress | None = None,
     ) -> str:
-        """Put the verified table at `path`, a folder of Parquet files, with its manifest and its secret half; all or none.
+        """Put the verified table at `path`, a folder of Parquet or text files, with its manifest and secret half; all or none.
 
-        `path` is any that Spark writes to (/data/masked.parquet, hdfs:///data/masked.parquet, s3a://…); the rest is as for other
+        `path` is any that Spark writes to (/data/masked.parquet, hdfs:///data/masked.csv, s3a://…); the rest is as for other
         releases. The manifest's `output_sha256` is the digest of the files' sorted digests. Returns the path.
         """
         target = absolute(path).rstrip("/")
         require_folder(target)
         key = key or secrets.token_bytes(32)
-        named = {
-            "output_sha256": self.engine.digest,
-            "input_commitment": hmac(key, self.digest, sha256).hexdigest(),
-        }
-        companions = {
-            f"{target}.manifest.json": ({**self.manifest, **named}, "644"),
-            f"{target}.secret.json": ({**self.secret, "key": key.hex(), **named}, "600"),
-        }
-        self.engine.release(
-            target, {name: (_json(one), mode) for name, (one, mode) in companions.items()}, force, progress
-        )
+        ready = self.engine.ready(target, safe_csv)
+        public, private = halves(self.manifest, self.secret, key, self.named(ready.digest, key))
+        companions = {f"{target}.manifest.json": (public, "644"), f"{target}.secret.json": (private, "600")}
+        self.engine.release(ready, target, companions, force, progress)
         return target
 
     def save_table(self, name: str) -> None:
@@ -62,16 +63,12 @@ class SparkRelease(LargeRelease):
 
 
 def require_folder(target: str) -> None:
-    """Other formats have no types, or have to be read whole to be verified."""
-    if not target.rstrip("/").endswith(".parquet"):
+    """Other formats have to be read whole to be verified, or have no parts."""
+    if not target.rstrip("/").endswith(ENDINGS):
         raise UnsupportedError(
-            f"'{target}': Spark writes a folder of Parquet files, which is verified as it lies there; give it a name that ends "
-            "in .parquet."
+            f"'{target}': Spark writes a folder of Parquet or text files, which are verified as they lie there; give it a name "
+            "that ends in .parquet, .csv or .tsv."
         )
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str) + "\n").encode()
 
 
 def anonymize_spark(

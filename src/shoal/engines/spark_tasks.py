@@ -22,6 +22,7 @@ from shoal.engines.corners import Corners, Shape, coded_arrays
 from shoal.engines.cutting import Leaf
 from shoal.engines.memory import whole_classes
 from shoal.engines.solving import Solver
+from shoal.engines.texts import text_pieces
 from shoal.errors import InternalError, ShoalError
 from shoal.kernels.corners import Tree, route
 from shoal.measures.folding import Sum, Tally
@@ -34,6 +35,8 @@ PART = "part"
 """The column that says in which part of the table a coded record is."""
 CHUNK = 4 << 20
 """Bytes of counts in one row that is merged: small enough for any executor, large enough to be few."""
+SLICE = 1 << 16
+"""Rows of a staged file that become text at a time."""
 
 
 def frames(batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
@@ -212,3 +215,46 @@ def judged_classes(
     if verdicts:
         data = pickle.dumps(fold(verdicts, merge))
         yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["data"])
+
+
+def texts(batches: Iterable[Any], name: str, safe_csv: bool) -> Iterator[Any]:
+    """Staged files as text, a few lines a row: what Spark writes, with an end of line after each."""
+    for batch in batches:
+        for content in batch.column("content"):
+            for text in text_pieces(_slices(content.as_buffer()), name, safe_csv, check=False):
+                if text:
+                    yield pa.RecordBatch.from_arrays([pa.array([text.removesuffix(b"\n").decode()])], names=["value"])
+
+
+def compared(batches: Iterable[Any], name: str, safe_csv: bool) -> Iterator[Any]:
+    """Whether text files say, byte by byte and read back cell by cell, what the staged files beside them do: what is wrong."""
+    for batch in batches:
+        for content, written in zip(batch.column("content"), batch.column("written"), strict=True):
+            wrong = _wrong(content.as_buffer(), memoryview(written.as_buffer()), name, safe_csv)
+            yield pa.RecordBatch.from_arrays([pa.array([wrong], pa.string())], names=["wrong"])
+
+
+def _wrong(content: Any, written: memoryview, name: str, safe_csv: bool) -> str:
+    place = 0
+    try:
+        for text in text_pieces(_slices(content), name, safe_csv):
+            if bytes(written[place : place + len(text)]) != text:
+                return OTHER
+            place += len(text)
+    except ShoalError as problem:
+        return str(problem)
+    return "" if place == len(written) else OTHER
+
+
+OTHER = "The text of the staged table is not what was written; nothing was released."
+
+
+def _slices(content: Any) -> Iterator[pl.DataFrame]:
+    """The rows of a Parquet file; one without any says what its columns are."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(pa.BufferReader(content)) as file:
+        if file.metadata.num_rows == 0:
+            yield pl.DataFrame(pl.from_arrow(file.read()))
+        for rows in file.iter_batches(SLICE):
+            yield pl.DataFrame(pl.from_arrow(rows))

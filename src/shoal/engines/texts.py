@@ -11,6 +11,7 @@ import polars as pl
 from shoal.errors import InputError, UnsupportedError
 from shoal.io.files import kind_of, write_table_to
 from shoal.io.frames import worded
+from shoal.io.parts import end_of_names
 from shoal.io.written import differing_column, read_written
 from shoal.release import neutralised
 
@@ -31,19 +32,32 @@ def require_format(target: Path) -> str:
 
 def write_slices(slices: Iterable[pl.DataFrame], file: Path, target: Path, safe_csv: bool) -> None:
     """Write a text file, which will be called `target`, piece by piece. Each is read back: every cell says what was judged."""
-    with tempfile.TemporaryDirectory(prefix="shoal-text-") as folder, file.open("wb") as whole:
+    with file.open("wb") as whole:
+        for text in text_pieces(slices, target, safe_csv):
+            whole.write(text)
+
+
+def text_pieces(
+    slices: Iterable[pl.DataFrame], target: str | Path, safe_csv: bool, *, check: bool = True
+) -> Iterator[bytes]:
+    """A text file that will be called `target`, a piece at a time; the same rows in the same slices give the same bytes.
+
+    With `check` each piece is read back first, and refused where a cell does not say what was meant.
+    """
+    target = Path(target)
+    with tempfile.TemporaryDirectory(prefix="shoal-text-") as folder:
         part = Path(folder) / f"part{target.suffix}"
         for number, rows in enumerate(_large(slices)):
             shown = neutralised(worded(rows)) if safe_csv else worded(rows)
             write_table_to(shown, part, target)
-            wrong = differing_column(shown, read_written(part, name=target).cells)
+            wrong = differing_column(shown, read_written(part, name=target).cells) if check and rows.height else None
             if wrong is not None:
                 raise InputError(
                     f"Column '{wrong}' does not read back from '{target}' as it was meant, and nothing was written; write "
                     ".parquet, or correct the column."
                 )
             text = part.read_bytes()
-            whole.write(text[_header(text) :] if number else text)
+            yield text[end_of_names(text) :] if number else text
 
 
 def _large(slices: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -56,11 +70,3 @@ def _large(slices: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         else:
             waiting = pl.concat([waiting, rows]) if waiting.height else rows
     yield waiting
-
-
-def _header(text: bytes) -> int:
-    """How many bytes the names of the columns take: up to the first end of a line that is not inside quotes."""
-    end = text.index(b"\n") + 1
-    while text.count(b'"', 0, end) % 2:
-        end = text.index(b"\n", end) + 1
-    return end

@@ -6,9 +6,8 @@ nothing, and verify what is staged from its published values alone. Nothing gets
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from hmac import new as hmac
@@ -23,17 +22,17 @@ from shoal.algorithms import BLOCKED, names, suppresses
 from shoal.algorithms.common import require_one_class
 from shoal.algorithms.options import require_options
 from shoal.declaration import SAMPLE, Examination, examine_counted
-from shoal.engines.base import RECORDS, Book, Engine
+from shoal.engines.base import RECORDS, Engine
 from shoal.engines.choosing import CELL, RECORD
 from shoal.engines.corners import Part, coded_arrays
 from shoal.engines.cutting import Cutting, CutTree
 from shoal.engines.guessing import Sample
-from shoal.engines.learning import MOST, Learned, Values, in_order, learn, read_values
+from shoal.engines.judging import verify_staged
+from shoal.engines.learning import MOST, Learned, learn
 from shoal.engines.solving import Solver
-from shoal.errors import ConfigError, InputError, InternalError, UnsupportedError, VerificationError, did_you_mean
+from shoal.errors import ConfigError, InternalError, UnsupportedError, VerificationError, did_you_mean
 from shoal.io.files import FORMULA
-from shoal.io.frames import to_polars
-from shoal.manifest import by_itself, manifest_path, published_entries, secret_half, secret_path
+from shoal.manifest import by_itself, published_entries, secret_half
 from shoal.measures.folding import Whole
 from shoal.measures.loss import Measures
 from shoal.microdata import Microdata, Missing
@@ -41,10 +40,11 @@ from shoal.policy import Policy, Stats
 from shoal.progress import Progress, Told
 from shoal.recode import cellwise
 from shoal.refine import Effort
+from shoal.release import file_digest, write_release
 from shoal.schema import Intervals, Order, Recode, Schema
+from shoal.shown import written
 from shoal.space import Domain, Interval, Measure, Set
-from shoal.verifier import Evidence, masked_schema, published_quasi
-from shoal.verifier.folding import Folding, Verdict
+from shoal.verifier import Evidence
 
 Ints = NDArray[np.int64]
 
@@ -97,6 +97,8 @@ class LargeRelease:
     tree: CutTree = field(repr=False)
     digest: bytes = field(repr=False)
     """Of the source, for the commitment."""
+    learned: Learned = field(repr=False)
+    """What is known of the source without any of its records."""
 
     def __repr__(self) -> str:
         """What it is, without any of its records."""
@@ -117,23 +119,20 @@ class LargeRelease:
         `force`, `safe_csv`, `key`, `progress`: as for a `Release`. Returns the path.
         """
         from shoal.engines.texts import require_format
-        from shoal.io.atomic import atomic_paths
-        from shoal.release import file_digest
 
         target = Path(path)
         require_format(target)
-        key = key or secrets.token_bytes(32)
-        files = atomic_paths(target, manifest_path(target), secret_path(target), force=force, progress=progress)
-        with files as (table_file, manifest_file, secret_file):
-            secret_file.chmod(0o600)
-            self.engine.write(table_file, target, safe_csv)
-            named = {
-                "output_sha256": file_digest(table_file),
-                "input_commitment": hmac(key, self.digest, sha256).hexdigest(),
-            }
-            _write_json(manifest_file, {**self.manifest, **named})
-            _write_json(secret_file, {**self.secret, "key": key.hex(), **named})
-        return target
+        own = key or secrets.token_bytes(32)
+
+        def put(file: Path) -> dict[str, str]:
+            self.engine.write(file, target, safe_csv)
+            return self.named(file_digest(file), own)
+
+        return write_release(target, self.manifest, self.secret, own, put, force=force, progress=progress)
+
+    def named(self, digest: str, key: bytes) -> dict[str, str]:
+        """What both halves of the manifest are told when the table is written."""
+        return {"output_sha256": digest, "input_commitment": hmac(key, self.digest, sha256).hexdigest()}
 
     def formulas(self) -> dict[str, int]:
         """How many cells of each column a spreadsheet would run as formulas, where there are any."""
@@ -144,6 +143,14 @@ class LargeRelease:
             runs = pl.Series(counted.column(name)).str.contains(FORMULA).fill_null(False)
             found[name] = int(pl.Series(counted.column(RECORDS)).filter(runs).sum())
         return {name: count for name, count in found.items() if count}
+
+    def report(self, path: str | Path, for_: str = "owner") -> Path:
+        """Write a report that people read before they sign, as for a `Release`; before `close`, since the engine counts for it.
+
+        What only the records could tell (how many persons a list finds, how far counts are off, the proven least) is left out,
+        with the reason.
+        """
+        return Path(written(self, path, for_))
 
     @property
     def frame(self) -> Any:
@@ -159,12 +166,6 @@ class LargeRelease:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    path.write_text(
-        json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=str) + "\n", encoding="utf-8"
-    )
 
 
 def walk(
@@ -251,9 +252,10 @@ def _walked(
         evidence,
         measures,
         published_entries(by_itself(shown_as), learned.data, policy, evidence, measures, kept),
-        secret_half(learned.data, measures, kept, notes, found, learned.n),
+        secret_half(learned.data, measures, kept, notes, found, learned.n + learned.data.dropped),
         tree,
         digest,
+        learned,
     )
 
 
@@ -369,78 +371,3 @@ def _decoded(codes: pl.Series, name: str, domain: Domain) -> pl.Series:
     else:
         values = pl.Series([*domain.taxonomy.labels[: domain.size - domain.has_missing], None], dtype=pl.String)
     return values.gather(codes.cast(pl.UInt32)).alias(name)
-
-
-def verify_staged(engine: Engine, policy: Policy, schema: Schema, records: int) -> tuple[Evidence, Examination]:
-    """What the verifier finds in the staged table, from its published values alone, and what it shows as it is."""
-    empty = engine.staged_columns()
-    declared = masked_schema(schema, empty)
-    quasi = published_quasi(empty, declared)
-    counted: dict[str, tuple[pl.Series, Ints]] = {}
-    raw: dict[str, Any] = {}
-    for name in quasi:
-        table = _sorted(engine.value_counts([name], most=MOST, staged=True), [name])
-        _require_few(table, name)
-        raw[name] = table.select([name])
-        counted[name] = (to_polars(raw[name])[0][name], table.column(RECORDS).to_numpy().astype(np.int64))
-    beside = policy.beside(declared.named("sensitive"))
-    secret: dict[str, tuple[pl.DataFrame, Ints]] = {}
-    published: dict[str, Values] = {}
-    for name in (one for role in ("sensitive", "other", "identifier") for one in declared.named(role)):
-        if name not in empty.columns:
-            continue
-        together = [name, *(one for one in beside.get(name, ()) if one in empty.columns and one != name)]
-        table = engine.value_counts(together, most=MOST, staged=True)
-        _require_few(table, name)
-        plain = replace(declared, attributes={name: declared.attributes[name].model_copy(update=_AS_PUBLISHED)})
-        published[name] = read_values(table, together, plain, False)
-        if name in declared.named("sensitive"):
-            secret[name] = (published[name].frame, published[name].counts)
-    folding = Folding(counted, secret, policy, declared)
-    if folding.records != records:
-        raise VerificationError(f"{records} records were masked and the staged table has {folding.records}.")
-    verdicts = [_verdict(engine, folding, way, raw, published) for way in folding.ways]
-    others = [name for name in declared.named("other") if declared.attributes[name].pseudonym is None]
-    alone = engine.repeats(others, staged=True).alone if others else 0
-    columns = {name: (one.frame[name], one.counts) for name, one in published.items()}
-    return folding.evidence(verdicts), examine_counted(columns, declared, records, alone)
-
-
-# A masked table has the spelling of the house and is not read, or transformed, again.
-_AS_PUBLISHED = dict.fromkeys(("format", "decimal", "missing", "round", "top", "bottom", "truncate", "pseudonym"))
-
-
-def _verdict(
-    engine: Engine, folding: Folding, way: Mapping[str, Ints], raw: Mapping[str, Any], published: Mapping[str, Values]
-) -> Verdict:
-    """All classes of one way to look at the table."""
-    books = [
-        Book((name,), raw[name], pl.DataFrame({f"c{i}": way[name].astype(np.int32)}))
-        for i, name in enumerate(folding.quasi)
-    ]
-    for s, column in enumerate(folding.columns):
-        one = published[column.name]
-        places = pl.DataFrame({f"s{s}": np.arange(len(one.counts), dtype=np.int32)})
-        books.append(Book(tuple(one.raw.column_names), one.raw, places))
-    verdict = engine.judge(books, folding.verdict, Verdict.merge)
-    again = folding.uncertain(verdict)
-    if not again:
-        return verdict
-    held = engine.judge(books, lambda rows: folding.holds(rows, again), _both)
-    return folding.settled(verdict, again, held)
-
-
-def _both(one: Sequence[bool], other: Sequence[bool]) -> list[bool]:
-    return [a and b for a, b in zip(one, other, strict=True)]
-
-
-def _sorted(table: Any, names: Sequence[str]) -> Any:
-    return table.take(in_order(table, names))
-
-
-def _require_few(table: Any, name: str) -> None:
-    if len(table) > MOST:
-        raise InputError(
-            f"Column '{name}' would be published with more than {MOST:,} different values, too many to be verified; give it a "
-            "taxonomy or coarser values."
-        )

@@ -21,6 +21,7 @@ from shoal.io.delimited import cells_as_written, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
 from shoal.io.numbers import infer_numbers
+from shoal.io.parts import joined_text, parts_of
 from shoal.io.repeated import Alike
 from shoal.io.workbooks import excel_holds_more
 
@@ -75,24 +76,30 @@ class Written:
 def read_written(
     path: str | Path, *, missing: Sequence[str] = ("", "?"), format: str | None = None, name: str | Path | None = None
 ) -> Written:
-    """Read a published file twice over. `format` (an extension) overrides that of the path, `name` is how messages call it."""
+    """Read a published file, or a folder of parts, twice over.
+
+    `format` (an extension) overrides that of the path, `name` is how messages call it.
+    """
     path = Path(path)
     kind, extension, packed = kind_of(path, format)
     label = f"'{name or path}'"
-    check_readable(path, label)
+    parts = parts_of(path, extension, label) if kind in ("text", "parquet") and not packed else [path]
+    for part in parts:
+        check_readable(part, label)
     if kind == "stats":
         raise InputError(f"{label}: files of SPSS, Stata and SAS are read as originals only; publish .csv or .parquet.")
     if packed:
         with path.open("rb") as file:
             hidden.gzip_holds_more(file.read(4), label)
     if kind == "text":
-        data = read_content(path, label, packed)
+        data = joined_text(parts, label, packed)
         check_is_text(data, label)
         cells, alike = cells_as_written(data, label, "\t" if extension == ".tsv" else None)
         return Written(cells, normalise(values_of_texts(cells, label, missing, alike), label), alike)
     if kind == "parquet":
-        hidden.parquet_holds_more(path, label)
-        frame = guarded(lambda: pl.read_parquet(path, glob=False, hive_partitioning=False), label, "Parquet")
+        for part in parts:
+            hidden.parquet_holds_more(part, label)
+        frame = guarded(lambda: pl.concat([_parquet(part) for part in parts]), label, "Parquet")
     elif kind == "arrow":
         data = read_content(path, label, packed)
         hidden.arrow_holds_more(data, label)
@@ -102,6 +109,10 @@ def read_written(
     else:
         frame = read_excel(path, label, excel_holds_more(path, label) + 1, None)
     return _typed(frame, label, missing)
+
+
+def _parquet(path: Path) -> pl.DataFrame:
+    return pl.read_parquet(path, glob=False, hive_partitioning=False)
 
 
 def _typed(frame: pl.DataFrame, label: str, missing: Sequence[str]) -> Written:

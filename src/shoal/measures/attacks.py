@@ -261,7 +261,7 @@ def skewness(table: MaskedTable, histogram: Histogram, gain: float = SKEWED_GAIN
     what is exposed.
     """
     share = histogram.count / np.maximum(1, histogram.known)[histogram.owner]
-    whole = histogram.table / max(1, int(histogram.known.sum()))
+    whole = histogram.table / max(1, histogram.everybody)
     prior = whole[histogram.code]
     gains = share / prior - 1
     # Amounts are hardly ever equal: one that nobody else in the class has is one person's of the class, which k bounds.
@@ -431,11 +431,13 @@ def _spreads(histogram: Histogram) -> tuple[Floats, Floats]:
     means = np.bincount(histogram.owner, histogram.count * values, classes) / known
     squares = histogram.count * (values - means[histogram.owner]) ** 2
     variances = np.bincount(histogram.owner, squares, classes) / known
-    everything = float(histogram.count.sum())
+    there = np.flatnonzero(histogram.table)
+    counts, values = histogram.table[there], numbers[there]
+    everything = float(counts.sum())
     if not everything:
         return spans, variances
-    centre = exact.weighed(histogram.count, values) / everything
-    variance = exact.weighed(histogram.count, (values - centre) ** 2) / everything
+    centre = exact.weighed(counts, values) / everything
+    variance = exact.weighed(counts, (values - centre) ** 2) / everything
     if variance <= 0:
         return np.full(classes, np.inf), np.full(classes, np.inf)
     return spans / float(values.max() - values.min()), variances / variance

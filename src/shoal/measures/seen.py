@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -38,12 +38,16 @@ class Histogram:
     count: Ints
     starts: Ints
     known: Ints
-    whose: Ints
+    whose: Ints | None = None
     """Whose each value is, where somebody may have several: a person, and in `cell` which of the cells."""
-    cell: Ints
+    cell: Ints | None = None
+    whole: Ints | None = None
+    """How often each code occurs in the whole table, where these are only some of its classes."""
 
     def having(self, cells: NDArray[np.bool_]) -> int:
         """How many have a value in one of these cells; who has several of them counts once."""
+        if self.whose is None or self.cell is None:
+            return int(self.count[cells].sum())
         return len(np.unique(self.whose[cells[self.cell]]))
 
     @property
@@ -54,7 +58,14 @@ class Histogram:
     @property
     def table(self) -> Ints:
         """Counts of each code in the whole table."""
+        if self.whole is not None:
+            return self.whole
         return np.bincount(self.code, self.count, len(self.column.labels)).astype(np.int64)
+
+    @property
+    def everybody(self) -> int:
+        """How many of the whole table have a known value."""
+        return int(self.known.sum() if self.whole is None else self.whole.sum())
 
     def largest(self, values: Floats) -> Floats:
         """The largest of a number per cell in each class; -inf in classes without a known value."""
@@ -112,7 +123,7 @@ class MaskedTable:
     @property
     def n(self) -> int:
         """Number of records; of persons, where a token says whose each row is."""
-        return len(self.labels)
+        return int(self.sizes.sum())
 
     def show(self, index: int) -> str:
         """Returns what class number `index` publishes, in words."""
@@ -129,18 +140,16 @@ def _histogram(column: Sensitive, owner: Ints, home: Ints, classes: int) -> Hist
         home[pairs // width] * width + pairs % width, return_inverse=True, return_counts=True
     )
     knowing = np.bincount(home[np.unique(pairs // width)], minlength=classes).astype(np.int64)
-    at, code = cells // width, cells % width
-    order = np.lexsort((code, -counts, at))
-    at, code, count = at[order], code[order], counts[order].astype(np.int64)
+    histogram, order = counted_cells(column, cells, counts.astype(np.int64), knowing)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return Histogram(
-        column=column,
-        owner=at,
-        code=code,
-        count=count,
-        starts=np.searchsorted(at, np.arange(classes + 1)),
-        known=knowing,
-        whose=pairs // width,
-        cell=place[of_pair.ravel()],
-    )
+    return replace(histogram, whose=pairs // width, cell=place[of_pair.ravel()])
+
+
+def counted_cells(column: Sensitive, cells: Ints, counts: Ints, known: Ints) -> tuple[Histogram, Ints]:
+    """A histogram from its cells (class × how many labels there are + code), and the order in which it has them."""
+    width = max(1, len(column.labels))
+    owner, code = cells // width, cells % width
+    order = np.lexsort((code, -counts, owner))
+    starts = np.searchsorted(owner[order], np.arange(len(known) + 1))
+    return Histogram(column, owner[order], code[order], counts[order], starts, known), order

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from shoal.engines.walk import LargeRelease
 from shoal.errors import InputError, require_word
 from shoal.report.findings import Findings
+from shoal.report.large import findings_afar
 from shoal.report.original import Original
 from shoal.report.page import page
 from shoal.report.published import Published
@@ -27,7 +29,7 @@ ENDINGS = (".html", ".htm")
 
 
 def report_release(
-    release: Release,
+    release: Release | LargeRelease,
     path: str | Path,
     for_: str = "owner",
     *,
@@ -44,7 +46,7 @@ def report_release(
 
 
 def findings_of(
-    release: Release,
+    release: Release | LargeRelease,
     for_: str = "owner",
     *,
     name: str = "masked.csv",
@@ -53,6 +55,8 @@ def findings_of(
     bounds: bool = True,
 ) -> Findings:
     """What is found about a release. For the public nothing of the original goes further than this function."""
+    if isinstance(release, LargeRelease):
+        return findings_afar(release, for_, name=name, command=command, digest=digest)
     settings: Mapping[str, Any] = release.secret["settings"]
     seen = Published.of(
         name,

@@ -20,6 +20,7 @@ from shoal.report.charts import bar, pictured, size_bins
 from shoal.report.icons import icon, role
 from shoal.report.markup import Html, counted, element, escaped, joined, number, one_in, percent, plain, shown
 from shoal.report.page import style
+from shoal.report.sizes import Sizes
 from shoal.report.words import model_of, promise, rule
 
 Fact = tuple[str, str]
@@ -161,7 +162,7 @@ def _against(asked: float, found: float) -> Html:
 def _sizes(sizes: Any, many: str) -> Html | None:
     if not len(sizes):
         return None
-    bins = size_bins(sizes, None)
+    bins = size_bins(Sizes.of(sizes), None)
     told = ", ".join(f"{one.after:,} in classes of {one.label}" for one in bins)
     name = "card-" + hashlib.sha256(told.encode()).hexdigest()[:12]
     return pictured(bins, many, name, f"{many.capitalize()} by the size of their class", told)

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shoal.report.markup import Html, at_least, element, escaped, joined, percent
+from shoal.report.sizes import Sizes
 
 # Colours that nobody would choose, each for a variable of tokens.css.
 _VARIABLES = (
@@ -75,14 +73,15 @@ class Bin:
         return f"{self.low:,}" if self.low == self.high else f"{self.low:,}–{self.high:,}"
 
 
-def size_bins(after: NDArray[np.int64], before: NDArray[np.int64] | None) -> list[Bin]:
+def size_bins(after: Sizes, before: Sizes | None) -> list[Bin]:
     """Class sizes in few enough bins to look at: one by one where they are few, else each twice as far as the last.
 
-    >>> [bin.label for bin in size_bins(np.array([5, 6, 60]), np.array([1, 1, 3]))]
+    >>> import numpy as np
+    >>> [bin.label for bin in size_bins(Sizes.of(np.array([5, 6, 60])), Sizes.of(np.array([1, 1, 3])))]
     ['1', '2–4', '5–9', '10–19', '20–39', '40–60']
     """
-    smallest = int(after.min())
-    largest = max(int(after.max()), int(before.max()) if before is not None else 0)
+    smallest = after.smallest
+    largest = max(after.largest, before.largest if before is not None else 0)
     edges = [] if before is None or smallest == 1 else [(1, 1)]
     if before is not None and smallest > 2:
         edges.append((2, smallest - 1))
@@ -97,20 +96,12 @@ def size_bins(after: NDArray[np.int64], before: NDArray[np.int64] | None) -> lis
         Bin(
             low,
             high,
-            None if before is None else _within(before, low, high),
-            _within(after, low, high),
-            _many(after, low, high),
+            None if before is None else before.within(low, high),
+            after.within(low, high),
+            after.many(low, high),
         )
         for low, high in edges
     ]
-
-
-def _within(sizes: NDArray[np.int64], low: int, high: int) -> int:
-    return int(sizes[(sizes >= low) & (sizes <= high)].sum())
-
-
-def _many(sizes: NDArray[np.int64], low: int, high: int) -> int:
-    return int(np.count_nonzero((sizes >= low) & (sizes <= high)))
 
 
 def sizes_chart(bins: Sequence[Bin], many: str, title: str, told: str) -> Html:

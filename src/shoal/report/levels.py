@@ -62,7 +62,14 @@ def levels(groups: pl.DataFrame, sizes: NDArray[np.int64], schema: Schema, recod
     """The levels of every quasi-identifier; `groups` is what each class publishes and `sizes` its records."""
     columns = [published_cells(groups, name) for name in schema.named("quasi")]
     hidden = suppressed_rows(columns)
-    return [_column(cells, sizes, hidden, _reader(cells.texts, cells.name, schema, recode)) for cells in columns]
+    return [column_levels(cells, sizes, hidden, schema, recode) for cells in columns]
+
+
+def column_levels(
+    cells: Cells, sizes: NDArray[np.int64], hidden: NDArray[np.bool_], schema: Schema, recode: str = "generalize"
+) -> Shown:
+    """The levels of one quasi-identifier: `sizes` are the records of each of its cells, `hidden` those that show nothing."""
+    return _column(cells, sizes, hidden, _reader(cells.texts, cells.name, schema, recode))
 
 
 def _column(cells: Cells, sizes: NDArray[np.int64], hidden: NDArray[np.bool_], read: Read) -> Shown:

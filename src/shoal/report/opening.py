@@ -118,9 +118,9 @@ def _content(found: Findings) -> Html:
     of, evidence = found.published, found.published.evidence
     people = f" of {evidence.persons:,} persons" if evidence.persons is not None else ""
     rows = "rows" if evidence.persons is not None else "records"
-    told: list[object] = [f"{evidence.records:,} {rows}{people} in {counted(of.masked.width, 'column')}. "]
+    told: list[object] = [f"{evidence.records:,} {rows}{people} in {counted(len(of.columns), 'column')}. "]
     left = [name for name, one in of.schema.attributes.items() if one.role in ("identifier", "person")]
-    left = [name for name in left if name not in of.masked.columns]
+    left = [name for name in left if name not in of.columns]
     if left:
         told += [named(left, 6), f" {'is' if len(left) == 1 else 'are'} left out. "]
     told.append(_dropped(found))
@@ -137,10 +137,10 @@ def _dropped(found: Findings) -> str:
     shown_starred = f"{starred:,} show no masked column at all." if starred else ""
     if found.original is None:
         return shown_starred
-    data, lost = found.original.data, found.original.measures.suppressed
+    dropped, lost = found.original.data.dropped, found.original.measures.suppressed
     told = []
-    if data.dropped:
-        told.append(f"{data.dropped:,} were left out before, for missing values.")
+    if dropped:
+        told.append(f"{dropped:,} were left out before, for missing values.")
     if found.original.settings.get("suppressed") == "drop" and lost:
         told.append(f"{lost:,} were left out because they stood out.")
     what = "record" if found.published.evidence.persons is None else "row"
@@ -242,12 +242,12 @@ def four(found: Findings) -> Html:
     """Every number has a comparison."""
     of = found.published
     risk = of.risks.prosecutor
-    smallest = int(of.sizes.min())
+    smallest = of.sizes.smallest
     asked = next((check for check in of.evidence.checks if check.model == "k_anonymity"), None)
     compared = f"asked {number(asked.required, 0)}, found {smallest:,}" if asked is not None else "no number was asked"
     before = ""
     if found.original is not None:
-        before = f"; in the original {int(found.original.sizes.min()):,}"
+        before = f"; in the original {found.original.sizes.smallest:,}"
     told = [
         (f"{smallest:,}", "", f"{of.many} look the same, at least", compared + before),
         (*_chance(risk.highest), "best chance to pick the right one", f"average {one_in(risk.average)}{_sure(found)}"),
@@ -273,7 +273,7 @@ def _chance(risk: float) -> tuple[str, str]:
 def _sure(found: Findings) -> str:
     if found.original is None:
         return ""
-    return f"; in the original {one_in(1 / int(found.original.sizes.min()))}"
+    return f"; in the original {one_in(1 / found.original.sizes.smallest)}"
 
 
 def _of_owner(found: Findings) -> list[tuple[str, str, str, str]]:

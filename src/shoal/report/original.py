@@ -21,6 +21,7 @@ from shoal.measures.utility import Classification, QueryError, classification, q
 from shoal.microdata import Microdata
 from shoal.naming import speaks_of
 from shoal.report.published import Published
+from shoal.report.sizes import Sizes
 from shoal.space import Domain, Set, Space, States
 
 QUERIES = 500  # enough for the median of their errors; fewer where the table is large
@@ -73,10 +74,10 @@ class Original:
     bounds: bool = True
     command: str | None = None
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
+    @cached_property
+    def sizes(self) -> Sizes:
         """Classes of records that are alike in the original."""
-        return self.data.points.weights
+        return Sizes.of(self.data.points.weights)
 
     @cached_property
     def asis(self) -> Examination:

@@ -34,7 +34,7 @@ def page(found: Findings) -> str:
     whose = "for the owner" if found.for_owner else "for the public"
     whose += ", with figures of the original" if found.original is not None else ""
     rows = "record" if evidence.persons is None else "row"
-    counts = f"{counted(evidence.records, rows)} · {counted(of.masked.width, 'column')} · "
+    counts = f"{counted(evidence.records, rows)} · {counted(len(of.columns), 'column')} · "
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.declaration import Examination, examine
+from shoal.declaration import Examination, alone, examine
 from shoal.errors import ConfigError, ShoalError
 from shoal.measures.attacks import run_attacks
 from shoal.measures.exposure import Exposure
@@ -25,6 +25,7 @@ from shoal.models import Model
 from shoal.persons import Persons, number_persons
 from shoal.policy import Policy
 from shoal.report.levels import Shown, levels
+from shoal.report.sizes import Sizes
 from shoal.report.words import model_of
 from shoal.schema import Schema
 from shoal.space import SUPPRESSED
@@ -106,14 +107,30 @@ class Published:
         return f"{self.one}s"
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def columns(self) -> list[str]:
+        """Of the masked table."""
+        return self.masked.columns
+
+    @cached_property
+    def sizes(self) -> Sizes:
         """Of the classes."""
-        return self.table.sizes
+        return Sizes.of(self.table.sizes)
+
+    def left_to(self, names: Sequence[str]) -> Sizes:
+        """Who knows only these columns is left with so many records: the sizes of classes by what they publish."""
+        groups = self.table.groups
+        counts = groups.select(columns_of(groups.columns, names)).with_columns(records=pl.Series(self.table.sizes))
+        alike = counts.group_by(counts.columns[:-1]).agg(pl.col("records").sum())["records"]
+        return Sizes.of(alike.to_numpy())
+
+    def alone_in(self, name: str) -> tuple[int, int]:
+        """Rows with a value of a column that no other row has, and how many different values there are."""
+        return alone(self.masked[name]), self.masked[name].n_unique()
 
     @cached_property
     def risks(self) -> Risks:
         """Of being found, by class sizes alone."""
-        return reidentification_risk(self.sizes)
+        return reidentification_risk(self.table.sizes)
 
     @cached_property
     def attacks(self) -> list[Exposure]:
@@ -133,7 +150,7 @@ class Published:
     @cached_property
     def shown(self) -> list[Shown]:
         """How exact each masked column is, and why it cannot be told where it cannot."""
-        rows = np.bincount(self._rows, minlength=len(self.sizes)).astype(np.int64)
+        rows = np.bincount(self._rows, minlength=len(self.table.sizes)).astype(np.int64)
         return levels(self.table.groups, rows, self.schema, str(self.settings.get("recode", "generalize")))
 
     @cached_property
@@ -165,28 +182,33 @@ class Published:
         return found
 
     def _asked_more(self, check: Check) -> Tightest | None:
-        model = model_of(check, self.models)
-        if model is None or check.strongest != check.strongest:
+        stronger = a_hair_more(check, self.models)
+        if stronger is None:
             return None
-        asked = getattr(model, model.main)
-        hair = 1 if isinstance(asked, int) else HAIR * max(1.0, abs(check.strongest))
-        more = check.strongest - hair if model.smaller_is_stronger else check.strongest + hair
-        wanted: dict[str, Any] = {model.main: int(more) if isinstance(asked, int) else more}
-        if check.attribute is not None:
-            wanted["attribute"] = check.attribute
         try:
-            stronger = Policy((replace(model, **wanted),))
-            again = verify(self.masked, stronger, self.schema, cells=self.cells, persons=self.persons)
+            again = verify(self.masked, Policy((stronger,)), self.schema, cells=self.cells, persons=self.persons)
         except (ShoalError, ConfigError, ValueError):
             return None
         return Tightest(again.checks[0].failing, again.violations[:3]) if again.checks else None
 
 
-def smallest_groups(published: Published, names: Sequence[str]) -> tuple[int, float]:
-    """Who knows only these columns is left with at least so many records: the smallest and the median of what they publish."""
-    columns = [
-        c for c in published.table.groups.columns if c in names or c.removesuffix("_min").removesuffix("_max") in names
-    ]
-    counts = published.table.groups.select(columns).with_columns(records=pl.Series(published.sizes))
-    alike = counts.select(pl.col("records").sum().over(columns)).to_series().to_numpy()
-    return int(alike.min()), float(np.median(np.repeat(alike, published.sizes)))
+def a_hair_more(check: Check, models: Sequence[Model]) -> Model | None:
+    """The model of a check with a hair more asked than what was found, where that can be asked."""
+    model = model_of(check, models)
+    if model is None or check.strongest != check.strongest:
+        return None
+    asked = getattr(model, model.main)
+    hair = 1 if isinstance(asked, int) else HAIR * max(1.0, abs(check.strongest))
+    more = check.strongest - hair if model.smaller_is_stronger else check.strongest + hair
+    wanted: dict[str, Any] = {model.main: int(more) if isinstance(asked, int) else more}
+    if check.attribute is not None:
+        wanted["attribute"] = check.attribute
+    try:
+        return replace(model, **wanted)
+    except (ShoalError, ValueError):
+        return None
+
+
+def columns_of(published: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The published columns of some quasi-identifiers, ends of ranges included."""
+    return [c for c in published if c in names or c.removesuffix("_min").removesuffix("_max") in names]

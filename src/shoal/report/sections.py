@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shoal.declaration import ALONE, alone
+from shoal.declaration import ALONE
 from shoal.report.charts import Bin, bar, line_chart, size_bins, sizes_chart, stack
 from shoal.report.findings import Findings
 from shoal.report.icons import icon, role
@@ -23,7 +23,7 @@ from shoal.report.markup import (
     plain,
     shown,
 )
-from shoal.report.published import Tightest, smallest_groups
+from shoal.report.published import Tightest
 from shoal.report.words import model_of, promise, rule
 from shoal.schema import Role
 from shoal.verifier import Check, Violation
@@ -131,12 +131,12 @@ def _knowing(found: Findings) -> Html:
 
     of, rows = found.published, []
     for names, source in knowledge(of.schema.named("quasi")):
-        fewest, median = smallest_groups(of, names)
+        left = of.left_to(names)
         rows.append(
             row(
                 joined([named(names, 6), element("span", source, class_="sub")]),
-                cell(f"{fewest:,}", label="candidates, at least", numeric=True),
-                cell(number(median), label="candidates, median", numeric=True),
+                cell(f"{left.smallest:,}", label="candidates, at least", numeric=True),
+                cell(number(left.median), label="candidates, median", numeric=True),
             )
         )
     return table(["The intruder knows", "#candidates, at least", "#candidates, median"], rows, "stack intr")
@@ -146,12 +146,11 @@ def _class_sizes(found: Findings) -> list[Html]:
     of = found.published
     before = found.original.sizes if found.original is not None else None
     bins = size_bins(of.sizes, before)
-    together = f"In the release every {of.one} is in a class of at least {int(of.sizes.min()):,}."
+    together = f"In the release every {of.one} is in a class of at least {of.sizes.smallest:,}."
     single = ""
     if before is not None:
-        lone = int((before == 1).sum())
-        single = f"In the original {lone:,} of {int(before.sum()):,} {of.many} are alone. "
-    told = f"{single}{together} Classes have {int(of.sizes.min()):,} to {int(of.sizes.max()):,} {of.many}."
+        single = f"In the original {before.alone:,} of {before.records:,} {of.many} are alone. "
+    told = f"{single}{together} Classes have {of.sizes.smallest:,} to {of.sizes.largest:,} {of.many}."
     chart = sizes_chart(bins, of.many, f"How many {of.many} look the same", told)
     caption = joined([f"{of.many.capitalize()} by the size of their class: ", _key(found)])
     figure = element("figure", element("figcaption", caption), chart)
@@ -374,21 +373,21 @@ def _rivals(found: Findings) -> list[tuple[str, float]]:
 def as_it_is(found: Findings) -> Html:
     """Columns that nothing was done to."""
     of, asis = found.published, found.asis
-    names = [(name, of.schema.attributes[name].role) for name in of.masked.columns if name in of.schema.attributes]
+    names = [(name, of.schema.attributes[name].role) for name in of.columns if name in of.schema.attributes]
     plain_columns = [(name, kind) for name, kind in names if kind in ("other", "sensitive")]
     if not plain_columns:
         return section("asis", "Published as they are", element("p", "No column is published as it is."))
     by_name = {finding.column: finding for finding in asis.findings}
     rows = []
     for name, kind in plain_columns:
-        lone, total = alone(of.masked[name]), of.masked.height
+        (lone, different), total = of.alone_in(name), of.evidence.records
         finding = by_name.get(name)
         caution = "caution" if finding is not None or lone >= ALONE * total else "other"
         title = joined([shown(name), element("span", role(kind), class_="sub")])
         rows.append(
             row(
                 title,
-                cell(f"{of.masked[name].n_unique():,}", label="different values", numeric=True),
+                cell(f"{different:,}", label="different values", numeric=True),
                 cell(pair((lone / max(1, total), caution, f"{lone:,}"))),
                 cell(_advice(finding, kind, of)),
             )
@@ -399,7 +398,7 @@ def as_it_is(found: Findings) -> Html:
             "These columns are not made equal within a class. Each bar counts the rows with a value that nobody else has.",
         ),
         table(
-            ["Column", "#different values", f"singles out, of {of.masked.height:,}", "what was found"],
+            ["Column", "#different values", f"singles out, of {of.evidence.records:,}", "what was found"],
             rows,
             "stack asis",
         ),

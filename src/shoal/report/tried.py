@@ -23,7 +23,7 @@ class Attack:
 
 def linking(of: Published, intruders: Sequence[Intruder]) -> Attack:
     """With lists of the very persons where the original is at hand, else by the sizes of classes."""
-    name, smallest = "Linking with a list.", int(of.sizes.min())
+    name, smallest = "Linking with a list.", of.sizes.smallest
     if intruders:
         certain, fewest = max(one.certain for one in intruders), min(one.fewest for one in intruders)
         told = (
@@ -32,8 +32,8 @@ def linking(of: Published, intruders: Sequence[Intruder]) -> Attack:
         )
         return Attack("open" if certain else "stopped", name, escaped(told))
     if smallest == 1:
-        alone = int((of.sizes == 1).sum())
-        return Attack("open", name, escaped(f"{alone:,} of {of.table.n:,} {of.many} are alone in their class."))
+        alone, everybody = of.sizes.alone, of.sizes.records
+        return Attack("open", name, escaped(f"{alone:,} of {everybody:,} {of.many} are alone in their class."))
     told = f"Whoever knows all masked columns of a person is left with at least {smallest:,} {of.many}."
     return Attack("stopped", name, escaped(told))
 

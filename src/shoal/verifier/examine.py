@@ -208,6 +208,14 @@ def audit(
     with told.stage(weight=0.2) as part:
         opened = _opened(masked, schema, policy, cells, alike, part)
     columns, written = opened.columns, opened.classes.ways[0]
+    rules = audit_rules(columns, masked.height, policy)
+    with told.stage() as part:
+        strongest, _ = judge(rules, written.labels, written.sizes, columns, progress=part)
+    return [strength_of(rule, best) for rule, best in zip(rules, strongest, strict=True)]
+
+
+def audit_rules(columns: Sequence[Sensitive], records: int, policy: Policy | None) -> list[Rule]:
+    """The rules by which `audit` judges a table with these sensitive attributes."""
     rules: list[Rule] = []
     for model in _probes(policy):
         for column in columns if model.per_attribute else [None]:
@@ -216,16 +224,16 @@ def audit(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    rules.append(model.bind(column, masked.height))
+                    rules.append(model.bind(column, records))
                 except ConfigError:
                     continue
-    with told.stage() as part:
-        strongest, _ = judge(rules, written.labels, written.sizes, columns, progress=part)
-    found = []
-    for rule, best in zip(rules, strongest, strict=True):
-        settings = {key: value for key, value in rule.model.parameters().items() if key not in _unfixed(rule.model)}
-        found.append(Strength(rule.model.name, rule.attribute, rule.model.main, best, settings))
-    return found
+    return rules
+
+
+def strength_of(rule: Rule, best: float) -> Strength:
+    """What was found by a rule of `audit_rules`."""
+    settings = {key: value for key, value in rule.model.parameters().items() if key not in _unfixed(rule.model)}
+    return Strength(rule.model.name, rule.attribute, rule.model.main, best, settings)
 
 
 def _probes(policy: Policy | None) -> list[Model]:

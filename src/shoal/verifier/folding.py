@@ -19,8 +19,10 @@ classes that met in one digest would hide each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError
 from shoal.io.frames import apply_missing
 from shoal.models import Rule, Sensitive
+from shoal.pieces import pieces
 from shoal.policy import Policy, labelled
 from shoal.schema import Schema
 from shoal.transform import require_transformed
@@ -86,6 +89,16 @@ class Verdict:
             self.pieces + other.pieces,
         )
 
+    def of_rules(self, some: slice) -> Verdict:
+        """The same classes by some of the rules."""
+        return replace(
+            self,
+            strongest=self.strongest[some],
+            failing=self.failing[some],
+            worst=self.worst[some],
+            smaller=self.smaller[some],
+        )
+
 
 def _weakest(one: float, other: float, smaller: bool) -> float:
     if math.isnan(one) or math.isnan(other):
@@ -132,6 +145,16 @@ class Folding:
         self.rules: tuple[Rule, ...] = bound.rules
         self._views = {view.key: view.codes for view in bound.views}
 
+    def asking(self, rules: Sequence[Rule]) -> Folding:
+        """The same table, asked by other rules than those of its policy."""
+        other = copy(self)
+        by_name = {column.name: column for column in self.columns}
+        other.rules = tuple(rules)
+        other._views = {
+            rule.view.key: rule.view.of_records(by_name[str(rule.attribute)]) for rule in rules if rule.view is not None
+        }
+        return other
+
     def _ways(self) -> list[dict[str, Ints]]:
         written = {name: np.arange(len(values), dtype=np.int64) for name, (values, _) in self.quasi.items()}
         read = dict(written)
@@ -155,6 +178,18 @@ class Folding:
         by one of the `ways`), the place of each sensitive value among the distinct ones (`s0` …), and how many `records` there
         are. Rows of a class lie beside each other.
         """
+        parts = [self._verdict(some) for some in self._some(counted)]
+        return reduce(Verdict.merge, parts)
+
+    def _some(self, counted: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """The same whole classes, so few at a time that the histograms of all rules fit."""
+        _, first, _, _ = _grouped(counted, len(self.quasi))
+        ends = np.append(first, counted.height)
+        width = sum({rule.view.key: rule.view.width for rule in self.rules if rule.view is not None}.values())
+        for some in pieces(len(first), width):
+            yield counted[int(ends[some.start]) : int(ends[some.stop])]
+
+    def _verdict(self, counted: pl.DataFrame) -> Verdict:
         labels, first, sizes, weights = _grouped(counted, len(self.quasi))
         strongest, failing, worst = [], [], []
         for rule, counts in zip(self.rules, self._histograms(counted, labels, len(sizes), weights), strict=True):
@@ -206,9 +241,13 @@ class Folding:
 
     def holds(self, counted: pl.DataFrame, again: Sequence[tuple[int, Rule]]) -> list[bool]:
         """Whether each of the `uncertain` rules holds in some whole classes, as for `verdict`."""
-        labels, _, sizes, weights = _grouped(counted, len(self.quasi))
-        counts = self._histograms(counted, labels, len(sizes), weights)
-        return [not bool((rule.deficit(sizes, counts[i]) > HAIR).any()) for i, rule in again]
+        held = [True] * len(again)
+        for some in self._some(counted):
+            labels, _, sizes, weights = _grouped(some, len(self.quasi))
+            counts = self._histograms(some, labels, len(sizes), weights)
+            for place, (i, rule) in enumerate(again):
+                held[place] &= not bool((rule.deficit(sizes, counts[i]) > HAIR).any())
+        return held
 
     def settled(self, verdict: Verdict, again: Sequence[tuple[int, Rule]], held: Sequence[bool]) -> Verdict:
         """The verdict after the uncertain rules were asked again; where one does not hold, no value of its parameter does."""
