@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -17,11 +16,11 @@ import numba
 from numba.core import config, event
 
 from shoal.errors import ConfigError
+from shoal.kernels.keeping import drop_unused
 
 HERE = Path(__file__).parent
 # Constants of these are compiled in as well.
 OTHERS = ("exact.py", "space.py", "policy.py", "models/base.py", "models/forms.py")
-KEPT = 4
 
 
 class _Undisturbed(event.Listener):
@@ -100,16 +99,16 @@ def _keep_compiled_code() -> None:
     folder = cache_folder()
     try:
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not folder.exists()
         for place in (folder.parent, folder):
             place.mkdir(mode=0o700, exist_ok=True)
             _require_own(place)
         os.utime(folder)
-        others = sorted(folder.parent.glob("kernels-*"), key=lambda place: place.stat().st_mtime, reverse=True)
     except OSError:
         return
     config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    for old in others[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    if is_new:
+        drop_unused(folder)
 
 
 _keep_compiled_code()
