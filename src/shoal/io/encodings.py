@@ -21,13 +21,15 @@ _CYRILLIC = re.compile(rb"(?<![\x80-\xff])[\xc0-\xff]{4,}(?![\x80-\xff])")
 _MANY = 0.5  # of all bytes beyond ASCII
 # Bytes that begin a Japanese character and hardly ever stand in Western text.
 _JAPANESE = re.compile(rb"[\x81-\x84\x86-\x90\x98\x9a-\x9d][\x40-\x7e\x80-\xfc]")
+# Some of them are letters or quotes of Central Europe (ś is 9c); these are not, and hardly any Japanese text has none of them.
+_KANA = re.compile(rb"[\x81-\x83\x88\x90\x98][\x40-\x7e\x80-\xfc]")
 
 
 def guessed(data: bytes) -> str:
     """The encoding of bytes that are no UTF-8; one that reads all of them."""
     sample = data[:SAMPLE]
     beyond = len(re.findall(rb"[\x80-\xff]", sample))
-    if _many(_JAPANESE, sample, beyond) and _reads(data, "shift_jis"):
+    if _KANA.search(sample) and _many(_JAPANESE, sample, beyond) and _reads(data, "shift_jis"):
         return "shift_jis"
     if _many(_CYRILLIC, sample, beyond) and _reads(data, "cp1251"):
         return "cp1251"

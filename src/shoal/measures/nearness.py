@@ -60,8 +60,8 @@ class Nearness:
     def to_dict(self) -> dict[str, Any]:
         """For programs.
 
-        >>> Nearness("ncp", 0.02, 0.018).to_dict()["ratio"]
-        0.9
+        >>> Nearness("ncp", 0.5, 0.375).to_dict()["ratio"]
+        0.75
         """
         return {
             "measure": self.measure,
