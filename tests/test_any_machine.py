@@ -88,6 +88,8 @@ KNOWN = {
     "models/sets.py: scipy.sparse": SPARSE,
     "persons.py: np.argsort(first)": DISTINCT,
     "persons.py: np.argsort(np.argsort(first))": DISTINCT,
+    "refine/merging.py: scipy.optimize": "a program's answer counts when proved the only least one, in whole numbers",
+    "refine/merging.py: scipy.sparse": "no arithmetic",
     "taxonomy_build.py: 2 * block @ centres.T": "steps of 2⁻²⁶ that add up to one",
     "taxonomy_build.py: scipy.cluster": "distances added in one order, without BLAS; one code for all processors of a kind",
 }

@@ -15,6 +15,7 @@ rounds, so that the seams between regions move.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from shoal.policy import Rules
 from shoal.progress import SLICE, Progress, Told, side_by_side
 from shoal.refine.box_tables import Encoded, Part, by_class, encode, spread, take
 from shoal.refine.effort import Effort, box_budget, remoteness
+from shoal.refine.merging import Pool, merging_work, schedule, worth_merging
 from shoal.refine.regions import regions
 from shoal.space import Space
 
@@ -99,17 +101,25 @@ def box_search(
 
 
 class _Job(NamedTuple):
-    """A region in a round: its records and their classes, which round it is, and which region."""
+    """Records and their classes to be searched, with a draw, a share of the operations and of the heat of their own.
+
+    The temperature falls from where it is after the share `begin` of the whole search to where it is after `end`.
+    """
 
     records: Ints
     labels: Ints
-    round: int
-    place: int
+    draw: tuple[int, ...]
+    budget: int
+    begin: float = 0.0
+    end: float = 1.0
+    slices: int = SLICES
+    warmth: float = 1.0
+    keeps_best: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """One search: rounds of slices, region by region."""
+    """One search: rounds of slices, region by region, or runs that are merged."""
 
     whole: Encoded
     budget: int
@@ -129,45 +139,88 @@ class _Search:
 
     def run(self, labels: Ints, progress: Progress) -> Ints | None:
         """Labels with less loss than these, or None."""
+        if self.regions == 1 and worth_merging(self.whole, self.budget):
+            return self.merged(labels, progress)
         n = len(labels)
         random = np.random.default_rng([self.seed, n])
         change = 0.0
         for number in range(self.rounds):
             parts = regions(self.whole.codes, labels, self.regions, random) if self.regions > 1 else [np.arange(n)]
             jobs = [
-                _Job(records, np.unique(labels[records], return_inverse=True)[1].ravel(), number, place)
+                _Job(
+                    records=records,
+                    labels=_dense(labels[records]),
+                    draw=(number, place),
+                    budget=self.budget * len(records) // (n * self.rounds),
+                    begin=number / self.rounds,
+                    end=(number + 1) / self.rounds,
+                    slices=SLICES // self.rounds,
+                    # Only the end has to be as good as can be; until then a round hands on the state it has cooled to.
+                    keeps_best=number == self.rounds - 1,
+                )
                 for place, records in enumerate(parts)
             ]
             with progress.stage(weight=1 / self.rounds) as part:
-                found = side_by_side(
-                    self.part, jobs, part, threads=os.cpu_count() or 1, weights=[len(records) for records in parts]
-                )
+                found = self.side_by_side(jobs, part)
             classes = 0
             for records, (fresh, difference) in zip(parts, found, strict=True):
-                dense = np.unique(fresh, return_inverse=True)[1].ravel()
+                dense = _dense(fresh)
                 labels[records] = dense + classes
                 classes += int(dense.max()) + 1
                 change += difference
         return labels if change < -EPSILON else None
 
+    def merged(self, labels: Ints, progress: Progress) -> Ints | None:
+        """Runs from these labels, then from the best there is, warmed up again; after each few the best of all their classes."""
+        pool, rounds = Pool(self.whole, labels), schedule(self.whole.rules.k)
+        pool.add(_dense(labels))
+        before, left, everyone = pool.least, self.budget, np.arange(len(labels))
+        program = merging_work(self.whole)
+        for number, (runs, weight, warmth) in enumerate(rounds):
+            # Programs pay for what they look through; the runs to come share what they leave, by their weights.
+            ahead = sum(later.runs * later.weight for later in rounds[number:])
+            each = max(0, left - program * (len(rounds) - number)) * weight // ahead
+            begun = _dense(labels if number == 0 else pool.best)
+            jobs = [
+                _Job(everyone, begun, (number, place), each, warmth=warmth, keeps_best=False) for place in range(runs)
+            ]
+            with progress.stage(weight=runs * each / self.budget) as part:
+                for found, _ in self.side_by_side(jobs, part):
+                    pool.add(_dense(self.pooled(found)))
+            progress.check()
+            paid = pool.merge(self.seed)
+            left, program = left - runs * each - paid, max(program, paid)
+        return pool.best if pool.least < before else None
+
+    def pooled(self, labels: Ints) -> Ints:
+        """Classes with the same box made one where the policy allows it."""
+        whole = self.whole
+        return _pooled(whole.codes, whole.space, labels) if whole.rules.union_closed else labels
+
+    def side_by_side(self, jobs: Sequence[_Job], progress: Progress) -> list[tuple[Ints, float]]:
+        """What comes of the jobs, on all cores."""
+        return side_by_side(
+            self.part, jobs, progress, threads=os.cpu_count() or 1, weights=[len(job.records) for job in jobs]
+        )
+
     def part(self, job: _Job, progress: Progress) -> tuple[Ints, float]:
-        """The slices of one round in one region: labels, and what the loss changed by."""
-        rules, n, size = self.whole.rules, len(self.whole.codes), len(job.records)
+        """The slices of one job: labels, and what the loss changed by."""
+        size = len(job.records)
         part = take(self.whole, job.records, job.labels)
         desk = part.store.desk
-        desk.random = np.uint64(np.random.default_rng([self.seed, job.round, job.place]).integers(1, 2**63))
+        desk.random = np.uint64(np.random.default_rng([self.seed, *job.draw]).integers(1, 2**63))
         before = total = best = part.total()
         kept = part.held()
-        slices, warmth = SLICES // self.rounds, GENTLE if desk.narrow else 1.0
-        budget = self.budget * size // (n * self.rounds)
-        for i in range(slices):
-            cooled = (1 - (job.round + i / slices) / self.rounds) ** 2
-            heat = warmth * _heat(total, int(desk.live), size / rules.k, self.strangers) * cooled
-            total += self.walk(part, heat, budget * (i + 1) // slices, progress)
-            # Only the end has to be as good as can be; until then a round hands on the state it has cooled to.
-            if total < best - EPSILON or job.round < self.rounds - 1:
+        warmth = job.warmth * (GENTLE if desk.narrow else 1.0)
+        for i in range(job.slices):
+            cooled = (1 - (job.begin + (job.end - job.begin) * i / job.slices)) ** 2
+            heat = warmth * _heat(total, int(desk.live), size / self.whole.rules.k, self.strangers) * cooled
+            total += self.walk(part, heat, job.budget * (i + 1) // job.slices, progress)
+            if job.keeps_best and total < best - EPSILON:
                 best, kept = total, part.held()
-            progress((i + 1) / slices)
+            progress((i + 1) / job.slices)
+        if not job.keeps_best:
+            best, kept = total, part.held()
         return part.labels(kept), best - before
 
     def walk(self, part: Part, heat: float, until: int, progress: Progress) -> float:
@@ -182,9 +235,14 @@ class _Search:
         return float(desk.gained)
 
 
+def _dense(labels: Ints) -> Ints:
+    """Classes numbered 0, 1, 2 … without gaps."""
+    return np.unique(labels, return_inverse=True)[1].ravel()
+
+
 def _pooled(codes: NDArray[np.int32], space: Space, labels: Ints) -> Ints:
     """Classes with the same box made one: they are published alike, and one class shares its surplus."""
-    dense = np.unique(labels, return_inverse=True)[1].ravel()
+    dense = _dense(labels)
     boxes = space.states(codes, *by_class(dense))
     return np.asarray(np.unique(boxes, axis=0, return_inverse=True)[1].ravel()[dense], dtype=np.int64)
 
