@@ -173,7 +173,8 @@ class _Search:
     def merged(self, labels: Ints, progress: Progress) -> Ints | None:
         """Runs from these labels, then from the best there is, warmed up again; after each few the best of all their classes."""
         pool, rounds = Pool(self.whole, labels), schedule(self.whole.rules.k)
-        pool.add(_dense(labels))
+        # A start is something to be better than; its classes, often one of everybody, would only make the programs heavy.
+        pool.weigh(_dense(labels))
         before, left, everyone = pool.least, self.budget, np.arange(len(labels))
         program = merging_work(self.whole)
         for number, (runs, weight, warmth) in enumerate(rounds):

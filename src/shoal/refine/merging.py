@@ -114,20 +114,24 @@ class Pool:
         """What a program over the columns would have."""
         return sum(len(column.points) for column in self.columns.values()) + len(self.alone)
 
-    def add(self, labels: Ints) -> None:
-        """Take in the classes of a partition, numbered without gaps; the oldest columns leave where there are too many."""
-        space, sizes = self.whole.space, np.bincount(labels)
+    def weigh(self, labels: Ints) -> Floats:
+        """What each class of a partition loses, numbered without gaps; remembers the partition if it is the best."""
+        space = self.whole.space
         units = exact.ticks(space.unit(space.states(self.whole.codes, *by_class(labels))))
-        loss = exact.total(sizes * units)
+        prices = np.bincount(labels) * units
+        loss = exact.total(prices)
         if loss < self.least:
             self.best, self.least = labels, loss
-        m = len(self.amounts)
+        return np.asarray(prices)
+
+    def add(self, labels: Ints) -> None:
+        """Take in the classes of a partition; the oldest columns leave where there are too many."""
+        prices, m = self.weigh(labels), len(self.amounts)
         cells, counts = np.unique(labels * m + self.whole.point_of_record, return_counts=True)
-        cuts = np.searchsorted(cells, np.arange(1, len(sizes)) * m)
+        cuts = np.searchsorted(cells, np.arange(1, len(prices)) * m)
         by_points, by_counts = np.split(cells % m, cuts), np.split(counts, cuts)
-        prices = (sizes * units).tolist()
         stands_alone = np.isin(np.arange(m), self.alone)
-        for points, amounts, ticks in zip(by_points, by_counts, prices, strict=True):
+        for points, amounts, ticks in zip(by_points, by_counts, prices.tolist(), strict=True):
             if len(points) == 1 and stands_alone[points[0]]:
                 continue
             key = points.tobytes() + amounts.tobytes()
