@@ -117,9 +117,16 @@ def test_nothing_to_gain() -> None:
 
 def test_it_is_run_where_it_pays() -> None:
     whole = encoded(random_table(5, 50), POLICIES[0])
-    assert worth_merging(whole, merging.WORTH * 50)
-    assert not worth_merging(whole, merging.WORTH * 50 - 1)
-    for policy, merged in ((POLICIES[2], True), (POLICIES[3], False), (Policy((shoal.KAnonymity(26),)), False)):
+    # Programs have to be set up, which a small table's search is not worth.
+    programs = merging.PROGRAMS * len(schedule(whole.rules.k)) * merging.merging_work(whole)
+    assert programs > merging.WORTH * 50
+    assert worth_merging(whole, programs)
+    assert not worth_merging(whole, programs - 1)
+    for policy, merged in (
+        (POLICIES[2], True),
+        (POLICIES[3], False),
+        (Policy((shoal.KAnonymity(merging.LARGEST + 1),)), False),
+    ):
         assert worth_merging(encoded(random_table(5, 60), policy), 10**9) == merged
     assert [entry.runs for entry in schedule(2)] == [5, 2, 2, 2]
     assert schedule(10)[0] == (1, 4, 1.0)
@@ -137,7 +144,7 @@ def test_a_search_with_merging(policy: Policy, monkeypatch: pytest.MonkeyPatch) 
     for cores in (1, 3):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         shares: list[float] = []
-        found.append(searching.box_search(data.codes, space, rules, start, effort=0.1, seed=4, progress=shares.append))
+        found.append(searching.box_search(data.codes, space, rules, start, effort=0.2, seed=4, progress=shares.append))
         assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
     assert merges == [4] * 8
     assert np.array_equal(found[0].labels, found[1].labels)
