@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.tables import random_table
 import shoal
 from shoal import exact
 from shoal.algorithms import run
+from shoal.errors import Cancelled
 from shoal.microdata import Microdata
 from shoal.policy import Policy
 from shoal.progress import Progress
@@ -139,7 +141,7 @@ def test_a_search_with_merging(policy: Policy, monkeypatch: pytest.MonkeyPatch) 
     start = run("mondrian", data, rules)
     merges: list[int] = []
     plain = Pool.merge
-    monkeypatch.setattr(Pool, "merge", lambda self, seed: merges.append(seed) or plain(self, seed))
+    monkeypatch.setattr(Pool, "merge", lambda self, seed, progress=None: merges.append(seed) or plain(self, seed))
     found = []
     for cores in (1, 3):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
@@ -162,10 +164,30 @@ def test_the_budget_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     spent: list[int] = []
     plain = Pool.merge
-    monkeypatch.setattr(Pool, "merge", lambda self, seed: spent.append(plain(self, seed)) or spent[-1])
+    monkeypatch.setattr(Pool, "merge", lambda self, seed, progress=None: spent.append(plain(self, seed)) or spent[-1])
     rules = data.rules(Policy((shoal.KAnonymity(3),)))
     start = shoal.Partition(np.zeros(200, dtype=np.int32))
     searching.box_search(data.codes, data.space("ncp"), rules, start, effort=0.2)
     assert len(budgets) == 11 and len(spent) == 4
     # The last program is paid when it is known; all runs before it have left about as much.
     assert 0.9 * 12_000_000 <= sum(budgets) + sum(spent) <= 1.02 * 12_000_000
+
+
+def test_whoever_gives_up_does_not_wait_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = encoded(random_table(5, 30), POLICIES[0])
+    pool = Pool(whole, np.zeros(30, dtype=np.int64))
+    pool.add(np.arange(30) // 6)
+    begun, over, progress = Event(), Event(), Progress()
+
+    def endless(*_: Any, **__: Any) -> Any:
+        begun.set()
+        over.wait()
+        raise ValueError("nobody asks any more")
+
+    monkeypatch.setattr("scipy.optimize.milp", endless)
+    Thread(target=lambda: (begun.wait(), progress.cancel())).start()
+    try:
+        with pytest.raises(Cancelled):
+            pool.merge(0, progress)
+    finally:
+        over.set()

@@ -189,7 +189,7 @@ class _Search:
                 for found, _ in self.side_by_side(jobs, part):
                     pool.add(_dense(self.pooled(found)))
             progress.check()
-            paid = pool.merge(self.seed)
+            paid = pool.merge(self.seed, progress)
             left, program = left - runs * each - paid, max(program, paid)
         return pool.best if pool.least < before else None
 

@@ -14,13 +14,19 @@ NODES branches is thrown away, never one that took too long. What decides in the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
+from shoal.progress import Progress, Told
 from shoal.refine.box_tables import Encoded, by_class
 
 if TYPE_CHECKING:
@@ -52,6 +58,8 @@ SMALL = 7
 LARGEST = 10
 # How warm the later runs begin, beside a search from nothing: on Adult with k = 5 a third of that, or a tenth, loses more.
 WARM = 0.3
+# Seconds between two looks at whether a program is still wanted; what comes of it does not depend on them.
+LOOK = 0.05
 
 
 class Round(NamedTuple):
@@ -150,7 +158,7 @@ class Pool:
                 break
             excess -= len(self.columns.pop(key).points)
 
-    def merge(self, seed: int) -> int:
+    def merge(self, seed: int, progress: Told | None = None) -> int:
         """Take in the best partition that the columns can make, unless it stays open which that is; the operations it took."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -159,13 +167,15 @@ class Pool:
             return 0
         most = np.concatenate([np.ones(len(columns)), self.amounts[self.alone]])
         least = np.concatenate([np.zeros(len(columns)), np.full(len(self.alone), self.whole.rules.k)])
-        found = milp(
+        solve = partial(
+            milp,
             self._prices(columns, seed),
             integrality=np.repeat([WHOLE, NOTHING_OR_WHOLE], [len(columns), len(self.alone)]),
             bounds=Bounds(least, most),
             constraints=LinearConstraint(self._matrix(columns), self.amounts, self.amounts),
             options={"node_limit": NODES, "mip_rel_gap": 0.0},
         )
+        found = _awaited(solve, Progress.of(progress))
         if found.status == 0:
             self.add(self._given(columns, np.rint(found.x).astype(np.int64)))
         return SET_UP + ENTRY_WORK * entries
@@ -197,3 +207,21 @@ class Pool:
         labels = np.empty(len(self.whole.codes), dtype=np.int64)
         labels[np.argsort(self.whole.point_of_record, kind="stable")] = np.repeat(homes[order], counts[order])
         return labels
+
+
+def _awaited(solve: Callable[[], Any], progress: Progress) -> Any:
+    """What a solver finds, in a thread of its own: it cannot be stopped, but whoever gives up does not wait for it."""
+    found: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            found.set_result(solve())
+        except BaseException as problem:
+            found.set_exception(problem)
+
+    Thread(target=work, daemon=True).start()
+    while not found.done():
+        progress.check()
+        with suppress(TimeoutError):
+            found.exception(timeout=LOOK)
+    return found.result()
