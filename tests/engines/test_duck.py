@@ -266,3 +266,65 @@ def test_nobody_else_imports_it() -> None:
     program = "import sys, shoal, shoal.cli, shoal.engines.walk; print([m for m in ('duckdb', 'pyspark') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+ODD = ("records", "c0", "q0", "s0", "k0", "t", 'a"b', "a.b", "a`b", "ä名", "x'; --", " row", "part", "count(*)")
+
+
+@pytest.mark.parametrize("role", ["quasi", "other"])
+def test_a_column_may_be_called_anything(role: str, spill: Path) -> None:
+    random = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {name: random.integers(0, 3, 60) for name in ODD} | {"ill": random.integers(0, 4, 60).astype(str)}
+    )
+    rest = {"role": role, "accept": "a test"} if role == "other" else {"role": role}
+    roles = dict.fromkeys(ODD, rest) | {"b0": {"role": "quasi"}, "ill": {"role": "sensitive"}}
+    frame = frame.with_columns(b0=pl.Series(random.integers(0, 9, 60)))
+    data = Microdata.from_frame(frame, roles)
+    wanted = shoal.anonymize(data, P, **PLAIN)
+    for engine in (MemoryEngine(frame.to_arrow()), DuckEngine(frame_source(frame.to_arrow()), folder=spill)):
+        with walk(engine, data.schema, P, Settings(**PLAIN, blocks=20)) as found:
+            masked = found.frame.lazy().collect()
+            assert sorted_rows(masked.select(wanted.masked.columns)).equals(sorted_rows(wanted.masked))
+
+
+def test_names_that_duckdb_takes_for_one_are_refused(tmp_path: Path, spill: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    one, two = pa.array([1, 2]), pa.array(["a", "b"])
+    for names, error, says in (
+        (["q", "s", "s"], InputError, "Column 's' is there twice"),
+        (["q", "s", "Q"], ShoalError, "'q' and 'Q' differ in capitals alone, which DuckDB does not tell apart"),
+    ):
+        path = tmp_path / f"{'-'.join(names)}.parquet"
+        pq.write_table(pa.Table.from_arrays([one, two, two], names=names), path)
+        (tmp_path / "t.csv").write_text(",".join(names) + "\n1,a,b\n")
+        for source in (parquet_files(path), text_file(tmp_path / "t.csv", ",")):
+            engine = DuckEngine(source, folder=spill)
+            with pytest.raises(error, match=says):
+                _ = engine.columns
+            engine.discard()
+
+
+def test_moments_of_another_zone_are_refused_and_utc_is_utc_everywhere(tmp_path: Path, spill: Path) -> None:
+    from datetime import UTC, datetime
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    moments = [datetime(2020, 1, 1 + i % 5, 23, 30, tzinfo=UTC) for i in range(40)]
+    roles = {"seen": {"role": "quasi"}, "ill": {"role": "sensitive"}}
+    for zone in ("UTC", "Asia/Tokyo"):
+        table = pa.table({"seen": pa.array(moments, pa.timestamp("us", zone)), "ill": [f"i{i % 3}" for i in range(40)]})
+        path = tmp_path / f"{zone[:3]}.parquet"
+        pq.write_table(table, path)
+        wanted = shoal.anonymize(path, P, schema=roles, **PLAIN)
+        schema = Microdata.from_frame(pl.read_parquet(path), roles).schema
+        engine = DuckEngine(parquet_files(path), folder=spill)
+        if zone == "UTC":
+            with walk(engine, schema, P, Settings(**PLAIN)) as found:
+                assert sorted_rows(found.frame.collect()).equals(sorted_rows(wanted.masked))
+        else:
+            with pytest.raises(ShoalError, match="moments of the zone Asia/Tokyo"):
+                walk(engine, schema, P, Settings(**PLAIN))

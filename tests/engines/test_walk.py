@@ -110,7 +110,6 @@ def test_nothing_collected_grows_with_the_records() -> None:
         ({"settings": {"algorithm": "incognito"}}, UnsupportedError, "whole table at once"),
         ({"settings": {"suppress": 0.1}}, UnsupportedError, "in memory only"),
         ({"settings": {"order": "keep"}}, UnsupportedError, "order of the source"),
-        ({"settings": {"missing": "drop"}}, UnsupportedError, "leaves records out"),
         ({"settings": {"missing": "error"}}, InputError, "missing values; fill them"),
         ({"settings": {"blocks": 0}}, ConfigError, "blocks = 0"),
         ({"settings": {"options": {"mode": "relaxed"}}}, UnsupportedError, "relaxed"),

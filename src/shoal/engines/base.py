@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
+from shoal.errors import InputError, UnsupportedError
+
 if TYPE_CHECKING:
     from shoal.engines.corners import Corners, Shape
     from shoal.engines.cutting import CutTree
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RECORDS = "records"
-"""The column that says how many records a row stands for."""
+"""The column that says how many records a row stands for, beside columns of the house."""
+COUNT = "shoal: records"
+"""The same beside columns of a table, of which one may well be called records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,7 @@ class Engine(Protocol):
         """The columns of the source."""
 
     def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
-        """The distinct values of some columns together, as an Arrow table with a last column `records`.
+        """The distinct values of some columns together, as an Arrow table with a last column `COUNT`.
 
         Rows come in any order; missing is a value. Where there are more than `most`, any `most` + 1 of them.
         """
@@ -133,6 +137,21 @@ class Engine(Protocol):
 
     def discard(self) -> None:
         """Remove everything that was kept; nothing of the records stays anywhere."""
+
+
+def require_told_apart(names: Sequence[str], engine: str) -> None:
+    """Refuse names that an engine takes for one: twice the same, or in other capitals."""
+    known: dict[str, str] = {}
+    for name in names:
+        if name.lower() not in known:
+            known[name.lower()] = name
+        elif known[name.lower()] == name:
+            raise InputError(f"Column '{name}' is there twice; rename one.")
+        else:
+            raise UnsupportedError(
+                f"Columns '{known[name.lower()]}' and '{name}' differ in capitals alone, which {engine} does not tell apart; "
+                "rename one."
+            )
 
 
 def fold(parts: Iterable[T], merge: Callable[[T, T], T]) -> T:

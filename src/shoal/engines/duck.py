@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
-from shoal.engines.base import RECORDS, Book, Repeats, fold
+from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold, require_told_apart
 from shoal.engines.corners import Corners, Shape, coded_arrays
 from shoal.engines.cutting import CutTree, Leaf
 from shoal.engines.memory import whole_classes
@@ -61,6 +61,8 @@ class Source:
     """An Arrow table, where it comes from memory."""
     fetch: Callable[[Path], None] | None = None
     """Puts Parquet files into a new folder, where it comes from a database."""
+    names: tuple[str, ...] = ()
+    """Of the columns, where a first line of text has them."""
 
 
 def parquet_files(path: str | Path) -> Source:
@@ -87,7 +89,20 @@ def text_file(path: str | Path, delimiter: str, encoding: str | None = None) -> 
     columns = "{" + ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names) + "}"
     spelled = "" if encoding is None else f", encoding = {_text(encoding)}"
     sql = f"read_csv({_text(str(path))}, columns = {columns}, delim = {_text(delimiter)}, {how}{spelled})"
-    return Source(sql.replace("all_varchar = true, ", ""), (path,), as_text=True)
+    return Source(sql.replace("all_varchar = true, ", ""), (path,), as_text=True, names=tuple(names))
+
+
+def _own_columns(file: Path, source: Source) -> list[str]:
+    """The columns of a file, as it names them itself."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if source.as_text:
+        return list(source.names)
+    try:
+        return list(pq.read_schema(file).names)
+    except (pa.ArrowException, OSError):
+        return []  # whoever reads it says what is wrong with it
 
 
 def _header(path: Path, delimiter: str, encoding: str | None) -> list[str]:
@@ -140,7 +155,13 @@ class DuckEngine:
             "autoload_known_extensions": "false",
             "max_expression_depth": "100000",
         }
-        self._connection = duckdb.connect(str(self.folder / "work.duckdb"), config=settings)
+        try:
+            self._connection = duckdb.connect(str(self.folder / "work.duckdb"), config=settings)
+            # Not the machine's own zone: elsewhere moments would be published as others.
+            self._connection.execute("SET TimeZone = 'UTC'")
+        except duckdb.Error as problem:
+            self._removed()
+            raise self._explained(problem) from None
         if source.frame is not None:
             self._connection.register("source_frame", source.frame)
         self._digest = ""
@@ -167,19 +188,33 @@ class DuckEngine:
     @property
     def columns(self) -> list[str]:
         """The columns of the source."""
-        found = self._asked(f"SELECT * FROM {self.source.sql} LIMIT 0")
-        names = list(found.column_names)
         from shoal.io.frames import check_names
 
+        # DuckDB gives a column another name where it knows the first already.
+        for file in self.source.files:
+            require_told_apart(_own_columns(file, self.source), "DuckDB")
+        names = list(self._asked(f"SELECT * FROM {self.source.sql} LIMIT 0").column_names)
         check_names(names, "the table")
         return names
+
+    def _require_plain_time(self, names: Sequence[str], staged: bool) -> None:
+        """Refuse moments of another zone than UTC, in which DuckDB would show them as other days than memory does."""
+        import pyarrow.parquet as pq
+
+        for file in () if staged or self.source.as_text else self.source.files[:1]:
+            for field in (field for field in pq.read_schema(file) if field.name in names):
+                zone = getattr(field.type, "tz", None)
+                if zone not in (None, "UTC"):
+                    raise UnsupportedError(
+                        f"Column '{field.name}' holds moments of the zone {zone}, which DuckDB shows in UTC; write them "
+                        'without a zone, or use engine = "memory".'
+                    )
 
     def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
         """Counted by DuckDB."""
         listed = ", ".join(_name(name) for name in names)
-        table = (
-            f"SELECT {listed}, count(*) AS {_name(RECORDS)} FROM {self._table(staged)} GROUP BY ALL LIMIT {most + 1}"
-        )
+        table = f"SELECT {listed}, count(*) AS {_name(COUNT)} FROM {self._table(staged)} GROUP BY ALL LIMIT {most + 1}"
+        self._require_plain_time(names, staged)
         found = self._asked(table)
         self.collected.append(("value_counts", len(found)))
         return found
@@ -216,13 +251,12 @@ class DuckEngine:
 
     def encode(self, books: Sequence[Book]) -> None:
         """One join a book."""
-        names = [_name(name) for book in books for name in book.columns.columns]
-        self._done(f"CREATE TABLE coded AS SELECT {', '.join(names)} FROM {self._joined(books, self.source.sql)}")
+        self._done(f"CREATE TABLE coded AS SELECT {_looked_up(books)} FROM {self._joined(books, self.source.sql)}")
 
     def alike(self, books: Sequence[Book]) -> dict[int, int]:
         """Grouped twice."""
-        names = ", ".join(_name(name) for book in books for name in book.columns.columns)
-        grouped = f"SELECT count(*) AS {RECORDS} FROM {self._joined(books, self.source.sql)} GROUP BY {names}"
+        table = self._joined(books, self.source.sql)
+        grouped = f"SELECT count(*) AS {RECORDS} FROM {table} GROUP BY {_looked_up(books)}"
         found = self._asked(f"SELECT {RECORDS}, count(*) AS groups FROM ({grouped}) GROUP BY {RECORDS}")
         self.collected.append(("alike", len(found)))
         return dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True))
@@ -326,8 +360,7 @@ class DuckEngine:
         self._require_untouched()
         names = [name for book in books for name in book.columns.columns]
         classes = [name for name in names if name.startswith("c")]
-        listed = ", ".join(names)
-        grouped = f"SELECT {listed}, count(*) AS {RECORDS} FROM {self._joined(books, self._table(True))} GROUP BY ALL"
+        grouped = f"SELECT {_looked_up(books)}, count(*) AS {RECORDS} FROM {self._joined(books, self._table(True))} GROUP BY ALL"
         frames = self._batches(f"FROM ({grouped}) ORDER BY {', '.join(classes)}", BATCH)
         found = fold((judged(rows) for rows in whole_classes(frames, classes)), merge)
         self._require_untouched()
@@ -440,6 +473,11 @@ class DuckEngine:
         return InputError(
             f"DuckDB cannot read or write this table ({kind}); check that its files are whole and of one kind."
         )
+
+
+def _looked_up(books: Sequence[Book]) -> str:
+    """The new columns of all books, which a column of the table may be called like."""
+    return ", ".join(f"b{i}.{_name(name)}" for i, book in enumerate(books) for name in book.columns.columns)
 
 
 def _route(tree: CutTree) -> str:

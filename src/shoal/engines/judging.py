@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.declaration import Examination, examine_counted
-from shoal.engines.base import RECORDS, Book, Engine
+from shoal.engines.base import COUNT, Book, Engine
 from shoal.engines.learning import MOST, Values, in_order, read_values
 from shoal.errors import InputError, VerificationError
 from shoal.io.frames import to_polars
@@ -54,7 +54,7 @@ class Opened:
             table = table.take(in_order(table, [name]))
             _require_few(table, name)
             raw[name] = table.select([name])
-            counted[name] = (to_polars(raw[name])[0][name], table.column(RECORDS).to_numpy().astype(np.int64))
+            counted[name] = (to_polars(raw[name])[0][name], table.column(COUNT).to_numpy().astype(np.int64))
         beside = policy.beside(declared.named("sensitive"))
         secret: dict[str, tuple[pl.DataFrame, Ints]] = {}
         published: dict[str, Values] = {}

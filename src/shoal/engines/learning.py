@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.columns import Beside, auto_taxonomy, features, typed
-from shoal.engines.base import RECORDS, Book, Engine
+from shoal.engines.base import COUNT, Book, Engine
 from shoal.errors import ConfigError, InputError, UnsupportedError, require_word
 from shoal.io.frames import apply_missing, kept_types, restored, to_polars
 from shoal.io.numbers import infer_numbers
@@ -163,7 +163,7 @@ def _without_missing(
 def _counted_again(engine: Engine, names: tuple[str, ...], found: Values) -> Values:
     again = engine.value_counts(names, most=MOST)
     counts = np.zeros(len(found.counts), dtype=np.int64)
-    counts[_found_at(again, found.raw, names)] = again.column(RECORDS).to_numpy()
+    counts[_found_at(again, found.raw, names)] = again.column(COUNT).to_numpy()
     there = counts > 0
     kept = pl.Series(there)
     return Values(found.raw.filter(there), found.frame.filter(kept), counts[there], found.shown.filter(kept))
@@ -196,7 +196,7 @@ def _grouped(engine: Engine, values: Mapping[str, Values], name: str, schema: Sc
             )
         codes, width = features(*typed(values[other].frame[other], schema.attributes[other]), values[other].counts)
         own, at = (_found_at(pairs, values[one].raw, [one]) for one in (name, other))
-        return Beside(series.gather(own), codes[at], width, pairs.column(RECORDS).to_numpy().astype(np.int64))
+        return Beside(series.gather(own), codes[at], width, pairs.column(COUNT).to_numpy().astype(np.int64))
 
     others = [other for other in schema.named("quasi") if other != name]
     made = auto_taxonomy(series, values[name].counts, map(beside, others), name)
@@ -253,7 +253,7 @@ def read_values(counted: Any, names: Sequence[str], schema: Schema, as_text: boo
     attribute = own.attributes[names[0]]
     types = kept_types(pl.DataFrame(pl.from_arrow(raw.slice(0, 0))).schema) if untouched(attribute) else {}
     shown = restored(frame.select(names[0]), types).to_series()
-    return Values(raw, frame, counted.column(RECORDS).to_numpy().astype(np.int64), shown)
+    return Values(raw, frame, counted.column(COUNT).to_numpy().astype(np.int64), shown)
 
 
 def in_order(counted: Any, names: Sequence[str]) -> NDArray[np.int64]:

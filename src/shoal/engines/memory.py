@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from shoal.engines.base import RECORDS, Book, Repeats, fold
+from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold
 from shoal.engines.corners import Corners, Shape, coded_arrays, stacked
 from shoal.engines.cutting import CutTree
 from shoal.engines.solving import Solver
@@ -49,17 +49,17 @@ class MemoryEngine:
     def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
         """The distinct values of some columns, with how many records have each."""
         table = self.staged if staged else pl.DataFrame(pl.from_arrow(self.source.select(list(names))))
-        found = table.group_by(list(names)).len(name=RECORDS).head(most + 1)
+        found = table.group_by(list(names)).len(name=COUNT).head(most + 1)
         self.collected.append(("value_counts", found.height))
         return found.to_arrow()
 
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """How often values repeat."""
         table = self.staged if staged else pl.DataFrame(pl.from_arrow(self.source.select(list(names))))
-        found = apply_missing(table.select(names), missing).group_by(list(names)).len(name=RECORDS)
+        found = apply_missing(table.select(names), missing).group_by(list(names)).len(name=COUNT)
         known = found.drop_nulls()
         self.collected.append(("repeats", 1))
-        return Repeats(int(known[RECORDS].sum()), known.height, found.filter(pl.col(RECORDS) == 1).height)
+        return Repeats(int(known[COUNT].sum()), known.height, found.filter(pl.col(COUNT) == 1).height)
 
     def leave_out(self, names: Sequence[str], values: Any) -> None:
         """What no value meets stays."""
@@ -155,8 +155,12 @@ class MemoryEngine:
 def _looked_up(table: pl.DataFrame, book: Book) -> pl.DataFrame:
     """What a book says of each record."""
     names = list(book.names)
-    values = pl.DataFrame(pl.from_arrow(book.values)).with_columns(pl.Series(" row", np.arange(len(book.values))))
-    rows = table.select(names).join(values, on=names, how="left", nulls_equal=True, maintain_order="left")[" row"]
+    values = pl.DataFrame(pl.from_arrow(book.values)).with_columns(
+        pl.Series(" row of the book", np.arange(len(book.values)))
+    )
+    rows = table.select(names).join(values, on=names, how="left", nulls_equal=True, maintain_order="left")[
+        " row of the book"
+    ]
     return book.columns[rows]
 
 

@@ -22,7 +22,7 @@ import polars as pl
 import pyarrow as pa
 
 from shoal.engines import spark_tasks as tasks
-from shoal.engines.base import RECORDS, Book, Repeats, fold
+from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold, require_told_apart
 from shoal.engines.corners import Corners, Shape
 from shoal.engines.cutting import CutTree
 from shoal.engines.solving import Solver
@@ -77,7 +77,7 @@ class SparkEngine:
         self.session = frame.sparkSession
         self.columns = list(frame.columns)
         check_names(self.columns, "the table")
-        _require_told_apart(self.columns)
+        require_told_apart(self.columns, "Spark")
         # Columns go by their places: a name may have dots, spaces and quotes.
         self._source = frame.toDF(*(f"x{i}" for i in range(len(self.columns))))
         self.collected: list[tuple[str, int]] = []
@@ -107,7 +107,7 @@ class SparkEngine:
         with self._sentences():
             found = table.groupBy(*places).agg(self._f.count("*").alias(RECORDS)).limit(most + 1).toArrow()
         self._collect("value_counts", found.num_rows)
-        return found.rename_columns([*names, RECORDS])
+        return found.rename_columns([*names, COUNT])
 
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """Counted by Spark."""
@@ -448,16 +448,6 @@ def _announced(empty: pl.DataFrame) -> tuple[Any, list[str]]:
             )
         fields.append(pa.field(f"x{i}", kind))
     return pa.schema([*fields, pa.field(tasks.NOTE, pa.string())]), empty.columns
-
-
-def _require_told_apart(names: Sequence[str]) -> None:
-    known: dict[str, str] = {}
-    for name in names:
-        other = known.setdefault(name.lower(), name)
-        if other != name:
-            raise UnsupportedError(
-                f"Columns '{other}' and '{name}' differ in capitals alone, which Spark does not tell apart; rename one."
-            )
 
 
 def _temporary(session: Any) -> str:

@@ -22,7 +22,7 @@ from shoal.algorithms import BLOCKED, names, suppresses
 from shoal.algorithms.common import require_one_class
 from shoal.algorithms.options import require_options
 from shoal.declaration import SAMPLE, Examination, examine_counted
-from shoal.engines.base import RECORDS, Engine
+from shoal.engines.base import COUNT, Engine
 from shoal.engines.choosing import CELL, RECORD
 from shoal.engines.corners import Part, coded_arrays
 from shoal.engines.cutting import Cutting, CutTree
@@ -141,7 +141,7 @@ class LargeRelease:
         for name in (name for name, dtype in empty.schema.items() if dtype == pl.String):
             counted = self.engine.value_counts([name], most=MOST, staged=True)
             runs = pl.Series(counted.column(name)).str.contains(FORMULA).fill_null(False)
-            found[name] = int(pl.Series(counted.column(RECORDS)).filter(runs).sum())
+            found[name] = int(pl.Series(counted.column(COUNT)).filter(runs).sum())
         return {name: count for name, count in found.items() if count}
 
     def report(self, path: str | Path, for_: str = "owner") -> Path:

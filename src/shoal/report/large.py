@@ -138,14 +138,14 @@ class Afar(Published):
         if len(columns) == 1:
             values, counts = self.opened.folding.quasi[columns[0]]
             return values.to_frame(), counts
-        from shoal.engines.base import RECORDS
+        from shoal.engines.base import COUNT
         from shoal.engines.learning import MOST
 
         table = pl.DataFrame(pl.from_arrow(self.opened.engine.value_counts(columns, most=MOST, staged=True)))
         if table.height > MOST:
             raise InputError(f"Column '{columns[0]}' has more than {MOST:,} different values; give it coarser ones.")
         table = table.sort(columns)
-        return table.select(columns), table[RECORDS].to_numpy().astype(np.int64)
+        return table.select(columns), table[COUNT].to_numpy().astype(np.int64)
 
     @cached_property
     def _asked(self) -> tuple[list[tuple[Rule, float]], Evidence, list[str]]:
