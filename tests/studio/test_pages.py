@@ -75,16 +75,16 @@ def test_the_keyboard_is_enough_and_a_change_keeps_its_place(browser: Any, serve
     page = opened(browser, served)
     page.locator("h1").wait_for()
     page.keyboard.press("Tab")
-    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
+    page.wait_for_function("() => document.activeElement.textContent === 'Skip to the content'")
     page.keyboard.press("Enter")
-    assert page.evaluate("() => location.hash") == "#main"
+    page.wait_for_function("() => location.hash === '#main'")
     role = page.get_by_label("Role of occupation")
     role.focus()
     with page.expect_response("**/data/roles"):
         role.select_option(label="secret")
     page.locator("tr.e-sensitive", has_text="occupation").wait_for()
     # The page was drawn anew, and whoever was there is still there.
-    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "Role of occupation"
+    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Role of occupation'")
     assert (
         'role = "sensitive"'
         in (served.folder / "shoal.toml").read_text(encoding="utf-8").split("[attributes.occupation]")[1][:40]
