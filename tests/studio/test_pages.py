@@ -76,8 +76,12 @@ def test_the_keyboard_is_enough_and_a_change_keeps_its_place(browser: Any, serve
     page.locator("h1").wait_for()
     page.keyboard.press("Tab")
     page.wait_for_function("() => document.activeElement.textContent === 'Skip to the content'")
+    page.evaluate("() => { window.before = document.getElementById('page') }")
     page.keyboard.press("Enter")
     page.wait_for_function("() => location.hash === '#main'")
+    # A place in the page is no other page: were it loaded anew, it would be by the second answer.
+    page.evaluate("async () => { for (const _ of [1, 2]) await (await fetch(location.pathname)).text() }")
+    assert page.evaluate("() => window.before.isConnected && location.hash") == "#main"
     role = page.get_by_label("Role of occupation")
     role.focus()
     with page.expect_response("**/data/roles"):

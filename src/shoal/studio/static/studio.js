@@ -3,6 +3,10 @@
 "use strict";
 document.documentElement.classList.add("js");
 
+// The page that is open, whatever place in it is meant: the part behind # is the browser's own.
+const address = (url) => url.split("#")[0];
+let shown = address(location.href);
+
 // Take what a page says into the one that is open, and keep the place: the same field stays focused.
 function show(text, url) {
   const next = new DOMParser().parseFromString(text, "text/html");
@@ -10,7 +14,8 @@ function show(text, url) {
   const focused = document.activeElement && document.activeElement.id;
   document.getElementById("page").replaceWith(next.getElementById("page"));
   document.title = next.title;
-  if (url && new URL(url, location.href).href !== location.href) history.pushState(null, "", url);
+  if (url && address(url) !== address(location.href)) history.pushState(null, "", url);
+  shown = address(location.href);
   const again = focused && document.getElementById(focused);
   if (again) again.focus({ preventScroll: true });
   const trouble = document.getElementById("problem");
@@ -111,6 +116,7 @@ function steps() {
   if (nav && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = now.offsetLeft - nav.offsetLeft - 16;
 }
 
-window.addEventListener("popstate", () => load(location.href));
+// Going to a place in the page, as "Skip to the content" does, is no going back.
+window.addEventListener("popstate", () => { if (address(location.href) !== shown) load(location.href); });
 steps();
 watch();
