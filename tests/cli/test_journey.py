@@ -22,6 +22,7 @@ from shoal.errors import ShoalError
 from shoal.io.files import read_table, write_table
 
 QUASI = ["age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country"]
+KILLS = 8
 
 
 def have_data() -> bool:
@@ -142,7 +143,7 @@ def test_killed_at_any_moment_it_leaves_nothing_or_everything(tmp_path: Path) ->
     whole = (tmp_path / "whole.csv").read_bytes()
     draw = random.Random(7)
     finished = 0
-    for attempt in range(20):
+    for attempt in range(KILLS):
         target = tmp_path / f"masked{attempt}.csv"
         process = subprocess.Popen(
             [sys.executable, "-m", "shoal", "anonymize", "-o", target.name],
@@ -157,7 +158,7 @@ def test_killed_at_any_moment_it_leaves_nothing_or_everything(tmp_path: Path) ->
             finished += 1
             assert target.read_bytes() == whole
             assert (tmp_path / f"{target.name}.manifest.json").exists()
-    assert finished < 20
+    assert finished < KILLS
 
 
 def test_interrupted_it_says_so_and_writes_nothing(tmp_path: Path) -> None:

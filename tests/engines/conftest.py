@@ -14,6 +14,9 @@ import pytest
 from shoal.engines.spark_session import require_java
 from shoal.errors import ShoalError
 
+# Hundreds of small jobs: compiling them well costs more than running them.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def started(master: str, folder: Any, **more: str) -> Any:
     """A session with everything it writes in a folder of its own."""
@@ -30,8 +33,9 @@ def started(master: str, folder: Any, **more: str) -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
         "spark.driver.memory": "1g",
-        # Hundreds of small jobs: compiling them well costs more than running them.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": QUICK,
+        "spark.sql.codegen.wholeStage": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "3",
@@ -50,7 +54,7 @@ def started(master: str, folder: Any, **more: str) -> Any:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two threads of this machine."""
-    session = started("local[2]", tmp_path_factory.mktemp("spark"), **{"spark.sql.codegen.wholeStage": "false"})
+    session = started("local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 

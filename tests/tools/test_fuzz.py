@@ -17,7 +17,7 @@ import shoal
 from shoal.errors import InputError, InternalError
 from shoal.readable import require_fitting
 
-CASES = 800
+CASES = 400
 K3 = [("k_anonymity", {"k": 3})]
 
 

@@ -21,6 +21,8 @@ from shoal.errors import InputError
 from shoal.manifest import manifest_path
 from shoal.release import file_digest
 
+TURNS = 12
+
 
 @pytest.fixture(scope="module")
 def parent() -> Iterator[Nursery]:
@@ -74,14 +76,14 @@ def crash(url: str, parent: Nursery, folder: Path, kills: int) -> None:
 
 
 def test_crashes_on_sqlite(parent: Nursery, tmp_path: Path) -> None:
-    crash(f"sqlite:///{tmp_path}/registry.db", parent, tmp_path, 100)
+    crash(f"sqlite:///{tmp_path}/registry.db", parent, tmp_path, 50)
 
 
 def test_crashes_on_postgresql(parent: Nursery, tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
     try:
         with postgres_server() as server, place(server) as url:
-            crash(url, parent, tmp_path, 30)
+            crash(url, parent, tmp_path, 20)
     except PostgresUnavailableError as reason:
         pytest.skip(f"PostgreSQL: {reason}")
 
@@ -89,7 +91,7 @@ def test_crashes_on_postgresql(parent: Nursery, tmp_path: Path) -> None:
 def test_crashes_while_a_store_is_made(parent: Nursery, tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     made = 0
-    for turn in range(20):
+    for turn in range(TURNS):
         url = f"sqlite:///{tmp_path}/{turn}.db"
         child = parent.child(work="creator", url=url)
         time.sleep(float(random.uniform(0, 0.6)))
@@ -103,4 +105,4 @@ def test_crashes_while_a_store_is_made(parent: Nursery, tmp_path: Path) -> None:
             store = make(url, 30)
         assert store.check().require().records in (30, 3_000)
         store.close()
-    assert made < 20, "every store was finished before its maker was killed"
+    assert made < TURNS, "every store was finished before its maker was killed"
