@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -141,38 +143,46 @@ def _records(series: pl.Series, counts: Counts) -> int:
 
 
 def _text_identifier(series: pl.Series, counts: Counts) -> str | None:
-    share: float | None = None
-    enough = _records(series, counts) >= ENOUGH
-    for what, form, least in PATTERNS:
-        if shows(series, form, counts):
-            if least == 0.0:
-                return what
-            share = distinct_share(series, counts) if share is None else share
-            if what == "personal names" and series.n_unique() >= NAMES_LEAST[1]:
-                least = NAMES_LEAST[0]
-            if share >= least and enough:
-                return what
-    if shows(series, COORDINATE_PAIR, counts):
+    forms = [*(pattern.form for pattern in PATTERNS), COORDINATE_PAIR, FREE_TEXT, SHORT_TEXT, *CODE]
+    *patterns, pair, free, short, code, mixed = shown(series, forms, counts)
+    if not any((*patterns, pair, free, short, code)):
+        return None
+    share, enough = distinct_share(series, counts), _records(series, counts) >= ENOUGH
+    for (what, _, least), here in zip(PATTERNS, patterns, strict=True):
+        if here and least == 0.0:
+            return what
+        if here and what == "personal names" and series.n_unique() >= NAMES_LEAST[1]:
+            least = NAMES_LEAST[0]
+        if here and share >= least and enough:
+            return what
+    if pair:
         return "coordinates"
-    share = distinct_share(series, counts) if share is None else share
-    texts = ((FREE_TEXT, FREE_TEXT_LEAST), (SHORT_TEXT, SHORT_TEXT_LEAST))
-    if enough and any(share >= least and shows(series, form, counts) for form, least in texts):
+    if enough and ((free and share >= FREE_TEXT_LEAST) or (short and share >= SHORT_TEXT_LEAST)):
         return "free text, in which anybody may be named"
-    if enough and share >= CODE_LEAST and all(shows(series, form, counts) for form in CODE):
-        return "record numbers"
-    return None
+    return "record numbers" if enough and share >= CODE_LEAST and code and mixed else None
 
 
 def shows(series: pl.Series, form: str, counts: Counts = None) -> bool:
     """Whether nearly all known texts of a column match a pattern; entries stand for `counts` records, one by default."""
-    known = series.drop_nulls()
-    if series.dtype != pl.String or len(known) == 0:
-        return False
-    if counts is not None:
-        fits = series.str.contains(form).fill_null(False).to_numpy()
-        return int(counts[fits].sum()) >= MOSTLY * int(counts[series.is_not_null().to_numpy()].sum())
-    sample = known.gather_every(max(1, len(known) // SAMPLE))
-    return int(sample.str.contains(form).sum()) >= MOSTLY * len(sample)
+    return shown(series, [form], counts)[0]
+
+
+def shown(series: pl.Series, forms: Sequence[str], counts: Counts = None) -> list[bool]:
+    """`shows` for several patterns at a time: to ask polars costs more than most answers."""
+    if series.dtype != pl.String or series.null_count() == len(series):
+        return [False] * len(forms)
+    known = pl.DataFrame({"text": series, "records": 1 if counts is None else counts}).drop_nulls()
+    if counts is None:
+        known = known.gather_every(max(1, known.height // SAMPLE))
+    fitting = [_fitting(form).alias(str(place)) for place, form in enumerate(forms)]
+    *found, everybody = known.select(*fitting, pl.col("records").sum()).row(0)
+    return [number >= MOSTLY * everybody for number in found]
+
+
+@cache
+def _fitting(form: str) -> pl.Expr:
+    """How many records the texts that match a pattern stand for."""
+    return (pl.col("records") * pl.col("text").str.contains(form)).sum()
 
 
 def distinct_share(series: pl.Series, counts: Counts = None) -> float:

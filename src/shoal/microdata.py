@@ -4,10 +4,10 @@ attributes, and the original frame for what is published unchanged. Immutable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -50,6 +50,8 @@ ROOM, SMALL = 2, 1 << 20
 
 # Columns that are encoded at a time: most of the work is polars', which has threads of its own.
 THREADS = 4
+# Fewer records are encoded before threads have begun.
+SIDE_BY_SIDE = 5_000
 # Records whose codes are laid side by side at a time, in the cache.
 PIECE = 1 << 16
 
@@ -178,19 +180,12 @@ class Microdata(Shown):
         told, quasi, secret = Progress.of(progress), resolved.named("quasi"), resolved.named("sensitive")
         persons = persons_of(table, resolved)
         people = table if persons is None else settled(table, resolved, persons)
-        # Columns one beside the other; the first one that is wrong, in their order, is the one that is told.
-        with ThreadPoolExecutor(THREADS) as pool:
-            try:
-                coding = [pool.submit(encode_quasi, people, name, resolved) for name in quasi]
-                hiding = [pool.submit(encode_sensitive, table, name, resolved) for name in secret]
-                both: list[Future[Any]] = [*coding, *hiding]
-                for done, future in enumerate(both):
-                    told(done / len(both))
-                    future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        columns, hidden = [column.result() for column in coding], tuple(column.result() for column in hiding)
+        jobs: list[Callable[[], Any]] = [
+            *(partial(encode_quasi, people, name, resolved) for name in quasi),
+            *(partial(encode_sensitive, table, name, resolved) for name in secret),
+        ]
+        coded = _coded(jobs, table.height, told)
+        columns, hidden = coded[: len(quasi)], tuple(coded[len(quasi) :])
         codes = np.empty((people.height, len(columns)), dtype=np.int32)
         for begin in range(0, people.height, PIECE):
             for a, (column, _) in enumerate(columns):
@@ -444,6 +439,22 @@ def encode_sensitive(
         categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
         weights=counts,
     )
+
+
+def _coded(jobs: Sequence[Callable[[], Any]], records: int, told: Progress) -> list[Any]:
+    """What comes of the jobs, a column each, one beside the other; the first that fails, in their order, is told."""
+    if records < SIDE_BY_SIDE:
+        return [job() for job in jobs]
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            futures = [pool.submit(job) for job in jobs]
+            for done, future in enumerate(futures):
+                told(done / len(futures))
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
 
 
 def _width(values: NDArray[np.float64], attribute: Attribute, name: str) -> float:

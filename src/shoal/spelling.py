@@ -130,7 +130,7 @@ def looks_of(values: Sequence[str]) -> list[str]:
 
 def means_missing(values: Sequence[str]) -> list[bool]:
     """Which texts say that there is no value."""
-    return [key in MISSING_WORDS for key in _keys(pl.Series(values, dtype=pl.String))["case"]]
+    return [key in MISSING_WORDS for key in _words(values)]
 
 
 def says_nothing(values: Sequence[str]) -> list[bool]:
@@ -139,13 +139,26 @@ def says_nothing(values: Sequence[str]) -> list[bool]:
     >>> says_nothing(["k.A.", "unbekannt", "Don't know", "none"])
     [True, True, True, False]
     """
-    return [key in NOTHING_WORDS for key in _keys(pl.Series(values, dtype=pl.String))["case"]]
+    return [key in NOTHING_WORDS for key in _words(values)]
 
 
 def trimmed(text: pl.Expr) -> pl.Expr:
     """Without what cannot be seen, and without spaces of any kind around it."""
     seen = text.str.replace_all(_UNSEEN, "").str.replace_all(_CONTROLS, "")
     return seen.str.replace_all(r"^[\s\p{Z}\x{2800}]+|[\s\p{Z}\x{2800}]+$", "")
+
+
+def _words(values: Sequence[str]) -> pl.Series:
+    """Each value as it reads whatever the case; numbers and dates, which no word is, as they come."""
+    cleaned, word = _reading()
+    return pl.Series("text", values, dtype=pl.String).to_frame().select(cleaned).select(word)["text"]
+
+
+@cache
+def _reading() -> tuple[pl.Expr, pl.Expr]:
+    """What is done to a text for its words alone: a part of `_steps`, put together once."""
+    text = pl.col("text")
+    return _cleaned(text).alias("text"), _listed(_lowered(text))
 
 
 def _keys(values: pl.Series) -> pl.DataFrame:
