@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 BATCH = 1 << 17
 """Records that are handed over at a time: a few megabytes of codes."""
+WALK = 1 << 20
+"""The same for walks, which need nothing else: the more records at a time, the more of a part's follow each other."""
 STRETCH = 2_000_000
 """Rows that are sorted at a time when a table is published: together with their texts less than a gigabyte."""
 SHARE = 0.45
@@ -273,7 +275,7 @@ class DuckEngine:
         """One walk, batch after batch."""
         found = Corners(shape)
         names = [f"q{a}" for a in range(len(shape.sets))] + list(dict.fromkeys(name for name, _ in shape.seen))
-        for rows in self._batches(f"SELECT {', '.join(names)} FROM coded", BATCH):
+        for rows in self._batches(f"SELECT {', '.join(names)} FROM coded WHERE {_asked_for(tree)}", WALK):
             found.add(tree, *coded_arrays(rows, shape.seen))
         self.collected.append(("weigh", len(found.counts)))
         return found
@@ -483,15 +485,27 @@ def _looked_up(books: Sequence[Book]) -> str:
 def _route(tree: CutTree) -> str:
     """The number of each record's leaf, from its codes."""
     numbers = tree.numbers
+    return _case(tree.nodes, lambda node: str(numbers[node]))
+
+
+def _asked_for(tree: Tree) -> str:
+    """Whether a record lies in a part that is asked for: after a guess that was wrong, only those of some parts do."""
+    nodes = np.stack([tree.attribute, tree.first, tree.last, tree.left, tree.right], axis=1).tolist()
+    return _case(nodes, lambda node: str(nodes[node][3] >= 0))
+
+
+def _case(nodes: Sequence[Sequence[int]], told: Callable[[int], str]) -> str:
+    """What is told of the leaf that a record comes to, from its codes."""
     done: dict[int, str] = {}
     # Children have larger numbers than their parents.
-    for node in range(len(tree.nodes) - 1, -1, -1):
-        attribute, first, last, left, right = tree.nodes[node]
+    for node in range(len(nodes) - 1, -1, -1):
+        attribute, first, last, left, right = nodes[node]
         if attribute < 0:
-            done[node] = str(numbers[node])
+            done[node] = told(node)
+        elif (inside := done.pop(left)) == (outside := done.pop(right)):
+            done[node] = inside
         else:
-            inside = f"q{attribute} BETWEEN {first} AND {last}"
-            done[node] = f"CASE WHEN {inside} THEN {done.pop(left)} ELSE {done.pop(right)} END"
+            done[node] = f"CASE WHEN q{attribute} BETWEEN {first} AND {last} THEN {inside} ELSE {outside} END"
     return done[0]
 
 

@@ -68,6 +68,32 @@ def route(tree: Tree, codes: Codes, part: Codes) -> None:
 
 
 @njit(cache=True, nogil=True)
+def by_part(codes: Codes, seen: Codes, part: Codes, parts: int) -> tuple[Codes, Ints]:
+    """The records, a row each, part after part, and where each part begins; those of no part are left out.
+
+    The cells of all parts are more than a processor keeps near. Part after part, it needs those of one at a time.
+    """
+    attributes, views = len(codes), len(seen)
+    start = np.zeros(parts + 1, dtype=np.int64)
+    for p in part:
+        if p >= 0:
+            start[p + 1] += 1
+    for p in range(parts):
+        start[p + 1] += start[p]
+    rows, at = np.empty((start[parts], attributes + views), dtype=np.int32), start[:parts].copy()
+    for i in range(len(part)):
+        p = part[i]
+        if p >= 0:
+            row = rows[at[p]]
+            at[p] += 1
+            for a in range(attributes):
+                row[a] = codes[a, i]
+            for view in range(views):
+                row[attributes + view] = seen[view, i]
+    return rows, start
+
+
+@njit(cache=True, nogil=True)
 def count_corners(
     places: Places,
     codes: Codes,
@@ -80,25 +106,26 @@ def count_corners(
 ) -> None:
     """Add records: of each part, attribute and code how many there are, the ends of every attribute and the histograms."""
     attributes = len(codes)
-    for i in range(len(part)):
-        p = part[i]
-        if p < 0:
-            continue
-        for a in range(attributes):
-            cell = places.start[p, a] + codes[a, i] - places.low[p, a]
-            counts[cell] += 1
-            for b in range(attributes):
-                code = codes[b, i]
-                if places.word[b] >= 0:
-                    bits[cell, places.word[b] + (code >> 6)] |= np.int64(1) << np.int64(code & 63)
-                    continue
-                if code < ends[cell, b, 0]:
-                    ends[cell, b, 0] = code
-                if code > ends[cell, b, 1]:
-                    ends[cell, b, 1] = code
-            for view in range(len(seen)):
-                if seen[view, i] >= 0:
-                    histograms[cell, places.view_start[view] + seen[view, i]] += 1
+    rows, start = by_part(codes, seen, part, len(places.start))
+    for p in range(len(places.start)):
+        for i in range(start[p], start[p + 1]):
+            row = rows[i]
+            for a in range(attributes):
+                cell = places.start[p, a] + row[a] - places.low[p, a]
+                counts[cell] += 1
+                for b in range(attributes):
+                    code = row[b]
+                    if places.word[b] >= 0:
+                        bits[cell, places.word[b] + (code >> 6)] |= np.int64(1) << np.int64(code & 63)
+                        continue
+                    if code < ends[cell, b, 0]:
+                        ends[cell, b, 0] = code
+                    if code > ends[cell, b, 1]:
+                        ends[cell, b, 1] = code
+                for view in range(len(seen)):
+                    value = row[attributes + view]
+                    if value >= 0:
+                        histograms[cell, places.view_start[view] + value] += 1
 
 
 @njit(cache=True, nogil=True)
