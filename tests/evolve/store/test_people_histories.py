@@ -4,7 +4,7 @@ People come once and again, visits are added, corrected, moved to somebody else 
 what they had, with more or with something else, are forgotten, batches are undone, releases withdrawn, the table renewed.
 Every release is good by persons, and all of them together tell nobody more.
 
-SHOAL_PEOPLE=1000 tries as many; by default there are 12.
+SHOAL_PEOPLE=1000 tries as many; by default there are 24.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.evolve.store.people import Register, Visit
 import shoal
 from shoal.errors import InfeasibleError, InputError
 
-HISTORIES = int(os.environ.get("SHOAL_PEOPLE", "12"))
+HISTORIES = int(os.environ.get("SHOAL_PEOPLE", "24"))
 BLOCKS = 4
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ILLS = ["flu", "cold", "ulcer", "asthma", "gout", "mumps"]
