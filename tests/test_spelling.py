@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.spelling import _LOWER, _UPPER, alike, means_missing
+from shoal.spelling import _LOWER, _UPPER, MISSING_WORDS, NOTHING_WORDS, alike, means_missing, says_nothing
 
 ONE = [
     ["flu", "Flu", "FLU", " flu\t", "flu.", '"flu"', "ﬂu", "f\u200blu", "fｌu", "f\u00adlu", "='flu'"[1:], '="flu"'],
@@ -68,6 +68,15 @@ def test_spellings_of_missing_are_no_value() -> None:
     assert all(means_missing(spelled))
     assert alike([*spelled, "flu"]) == [[len(spelled)]]
     assert not any(means_missing(["none", "no", "0", "a*", "-1", "nap", "Anna"]))
+
+
+def test_no_word_for_nothing_is_a_number_or_a_date() -> None:
+    """`means_missing` and `says_nothing` look at words alone, `alike` at numbers and dates as well: they must not differ."""
+    assert all(means_missing(sorted(MISSING_WORDS))) and alike(sorted(MISSING_WORDS)) == []
+    assert all(says_nothing(sorted(NOTHING_WORDS)))
+    for words in (sorted(NOTHING_WORDS), [f" {word.upper()} " for word in sorted(NOTHING_WORDS)]):
+        known = [row for row, gone in enumerate(means_missing(words)) if not gone]
+        assert sorted(row for group in alike(words) for row in group) == known
 
 
 def test_every_look_alike_is_joined_with_its_letter() -> None:

@@ -136,10 +136,17 @@ def means_missing(values: Sequence[str]) -> list[bool]:
 def says_nothing(values: Sequence[str]) -> list[bool]:
     """Which texts are how people say, in several languages, that there is no value or that they do not know it.
 
-    >>> says_nothing(["k.A.", "unbekannt", "Don't know", "none"])
-    [True, True, True, False]
+    >>> says_nothing(["k.A.", "unbekannt", "Don't know", "Неизвестно", "none"])
+    [True, True, True, True, False]
     """
-    return [key in NOTHING_WORDS for key in _words(values)]
+    nothing = _nothing()
+    return [key in nothing for key in _words(values)]
+
+
+@cache
+def _nothing() -> frozenset[str]:
+    """The words for nothing as texts are read: letters of other alphabets as the Latin ones that they look like."""
+    return frozenset(_words(sorted(NOTHING_WORDS)))
 
 
 def trimmed(text: pl.Expr) -> pl.Expr:
@@ -156,7 +163,7 @@ def _words(values: Sequence[str]) -> pl.Series:
 
 @cache
 def _reading() -> tuple[pl.Expr, pl.Expr]:
-    """What is done to a text for its words alone: a part of `_steps`, put together once."""
+    """What is done to a text, and how what is left of it reads, put together once."""
     text = pl.col("text")
     return _cleaned(text).alias("text"), _listed(_lowered(text))
 
@@ -178,8 +185,9 @@ def _steps() -> tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]:
     looks = looks.str.replace_all(r"(\p{L})0", "${1}o").str.replace_all(r"(\p{L})1(\p{L})", "${1}l${2}")
     looks = looks.str.replace_all(r"([0-9])[oO]", "${1}0").str.replace_all("I", "l", literal=True)
     looks = _closed(_listed(_lowered(looks).str.replace_many(["rn", "vv"], ["m", "w"])))
-    case, look = pl.coalesce(said, _listed(_lowered(text))).alias("case"), pl.coalesce(said, looks).alias("look")
-    return _cleaned(text).alias("text"), _said(text).alias("said"), case, look
+    cleaned, word = _reading()
+    case, look = pl.coalesce(said, word).alias("case"), pl.coalesce(said, looks).alias("look")
+    return cleaned, _said(text).alias("said"), case, look
 
 
 def _listed(text: pl.Expr) -> pl.Expr:

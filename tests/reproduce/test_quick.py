@@ -45,7 +45,7 @@ needs_data = pytest.mark.skipif(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that the command leaves."""
     place = tmp_path_factory.mktemp("reproduction") / "out"
-    done = CliRunner().invoke(app, ["reproduce", "all", "--quick", "--out", str(place), "--quiet"])
+    done = CliRunner().invoke(app, ["reproduce", "all", "--quick", "--out", str(place), "--quiet", "--processes", "1"])
     assert done.exit_code == 0, done.output
     return place
 
@@ -138,26 +138,43 @@ def test_a_finished_run_runs_nothing_again(folder: Path, monkeypatch: pytest.Mon
 
 
 @needs_data
-def test_ctrl_c_in_the_middle_changes_no_row(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_no_row_is_lost_and_no_process_left(
+    folder: Path, tmp_path: Path, ended: signal.Signals
+) -> None:
+    """Two processes make them; the rows are those that one process made."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "shoal", "reproduce", "002", "--quick", "--out", str(out), "--quiet"]
+    command += ["--processes", "2"]
     # Shells have their background jobs ignore Ctrl-C; what a terminal starts does not.
     heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **heard)  # type: ignore[call-overload]
     rows = out / "002-census.csv"
     while process.poll() is None and not (rows.exists() and rows.read_text().count("\n") > 20):
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    others = children(process.pid)
+    assert len(others) >= 2
+    process.send_signal(ended)
     _, told = process.communicate()
-    assert process.returncode == 130, told
-    assert told.rstrip().endswith(f"Every finished row is in '{out}'; the same command goes on from there.")
+    if ended == signal.SIGINT:
+        assert process.returncode == 130, told
+        assert told.rstrip().endswith(f"Every finished row is in '{out}'; the same command goes on from there.")
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{other}").exists() for other in others) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not [other for other in others if Path(f"/proc/{other}").exists()]
     finished, whole = untimed(rows), untimed(folder / rows.name)
-    assert whole[: len(finished)] == finished
+    assert all(row in whole for row in finished)
     assert 20 <= len(finished) < len(whole)
     assert subprocess.run(command, check=False).returncode == 0
     for name in ("002-census.csv", "002-mixed.csv"):
         assert untimed(out / name) == untimed(folder / name)
     assert (out / "002-table-1.svg").read_bytes() == (folder / "002-table-1.svg").read_bytes()
+
+
+def children(process: int) -> list[int]:
+    """Who was started by a process."""
+    return [int(one) for path in Path(f"/proc/{process}/task").glob("*/children") for one in path.read_text().split()]
 
 
 def untimed(path: Path) -> list[dict[str, str]]:
@@ -170,7 +187,7 @@ def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     def given_up(*_: object) -> None:
         raise Cancelled("002-census", 0.5)
 
-    monkeypatch.setattr("shoal.reproduce.run", given_up)
+    monkeypatch.setattr("shoal.reproduce.beside.run_beside", given_up)
     done = CliRunner().invoke(app, ["reproduce", "002", "--quiet"])
     assert str(done.exception).endswith(
         "50 % done. Nothing was written; with --out FOLDER a run can be stopped and go on."

@@ -160,6 +160,24 @@ class Book:
                 handle.write(text.getvalue())
         rows.append(row)
 
+    def sort(self, experiment: Experiment, quick: bool) -> None:
+        """The rows of the cells that are asked for in their order, whichever was ready first; what else there is, behind them."""
+        rows, first = self.open(experiment), self.of(experiment, quick)
+        asked = {id(row) for row in first}
+        ordered = [*first, *(row for row in rows if id(row) not in asked)]
+        if all(one is other for one, other in zip(ordered, rows, strict=True)):
+            return
+        path = self.path(experiment)
+        if path is not None:
+            tail = {"settings": experiment.digest, "version": VERSION}
+            text = io.StringIO()
+            writer = csv.DictWriter(text, [*ordered[0], *tail], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({**row, **tail} for row in ordered)
+            with atomic_path(path, force=True) as temporary:
+                temporary.write_text(text.getvalue(), encoding="utf-8")
+        rows[:] = ordered
+
     def of(self, experiment: Experiment, quick: bool) -> list[Row]:
         """The rows of the cells that are asked for, and no others that lie in the file."""
         return [row for row in self.known(experiment, experiment.cells(quick)) if row is not None]
@@ -195,18 +213,35 @@ def _value(cell: str) -> Value:
     return cell
 
 
-def run(paper: Paper, book: Book, quick: bool, progress: Progress) -> None:
-    """Every cell of a paper that has no row yet."""
-    todo = []
+def missing(paper: Paper, book: Book, quick: bool) -> list[tuple[Experiment, Cell]]:
+    """The cells of a paper that have no row yet."""
+    found = []
     for one in paper.experiments:
         cells = one.cells(quick)
-        todo += [(one, cell) for cell, row in zip(cells, book.known(one, cells), strict=True) if row is None]
+        found += [(one, cell) for cell, row in zip(cells, book.known(one, cells), strict=True) if row is None]
+    return found
+
+
+def measured(experiment: Experiment, cell: Cell, progress: Progress) -> tuple[Row, float]:
+    """The row of a cell, and the processor seconds that it took."""
+    began = time.process_time()
+    found = experiment.run(cell, progress)
+    return {**cell, **found}, time.process_time() - began
+
+
+def named(experiment: Experiment, cell: Cell) -> str:
+    """A cell in words."""
+    words = ", ".join(value if isinstance(value, str) else f"{name} = {value}" for name, value in cell.items())
+    return f"{experiment.name}: {words}"
+
+
+def run(paper: Paper, book: Book, quick: bool, progress: Progress) -> None:
+    """Every cell of a paper that has no row yet, one after the other."""
+    todo = missing(paper, book, quick)
     for experiment, cell in todo:
-        words = ", ".join(value if isinstance(value, str) else f"{name} = {value}" for name, value in cell.items())
-        began = time.process_time()
-        with progress.stage(f"{experiment.name}: {words}", 1 / len(todo)) as part:
-            found = experiment.run(cell, part)
-        book.add(experiment, {**cell, **found}, time.process_time() - began)
+        with progress.stage(named(experiment, cell), 1 / len(todo)) as part:
+            row, took = measured(experiment, cell, part)
+        book.add(experiment, row, took)
 
 
 def judged(paper: Paper, book: Book, quick: bool) -> Iterator[Judged]:
