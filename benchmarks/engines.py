@@ -98,7 +98,7 @@ def main() -> None:
             + f" {run['walks']:6} {run['levels']:6} {run['gigabytes']:5.2f}",
             flush=True,
         )
-    for before, after in pairwise(runs):
+    for before, after in [*pairwise(runs), *([(runs[0], runs[-1])] if len(runs) > 2 else [])]:
         ratio = math.log(after["records"] / before["records"])
         grown = {
             name: math.log(after["stages"][name] / before["stages"][name]) / ratio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,3 +23,18 @@ def _values_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     with show_values("unshown" not in request.keywords):
         yield
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where tests run on several processes, those of a file stay together, and so do all that need Spark: one session for all."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            # The one that loses executors has a cluster of its own.
+            shared = file.startswith("tests/engines/test_spark") and not file.endswith("_losses.py")
+            return "tests with one Spark" if shared else file
+
+    return OneSession(config, log)

@@ -16,6 +16,8 @@ from shoal.columns import typed
 from shoal.configuration import Configuration, read_config
 from shoal.configured import load
 from shoal.dialects import detected
+from shoal.errors import InputError
+from shoal.io.delimited import parse_delimited, without_last
 
 ROOT = Path(__file__).parents[1]
 KINDS = {
@@ -237,3 +239,11 @@ def test_a_column_of_codes_is_no_number() -> None:
         "flag": "category",
         "hours": "number",
     }
+
+
+def test_more_lines_below_the_table_than_there_are_lines() -> None:
+    assert without_last(b"a\n1\n\ntotal \n \n", 1) == b"a\n1\n\n"
+    assert without_last(b"a\n1\n", 0) == b"a\n1\n"
+    assert without_last(b"a\r\n1\r\ntotal", 10**18) == b""
+    with pytest.raises(InputError, match="holds no header and no records"):
+        parse_delimited(b"a,b\n1,2\n", "the table", skip_last=10**18)

@@ -13,6 +13,7 @@ from shoal.cli.large import ENGINE, MASTER, MEMORY, Asked, Outcome, anonymize_la
 from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, leave, reader
 from shoal.cli.short import QUASI, SAVE, SENSITIVE, K, P, Said, command, configured, keep, look_at_the_rest
+from shoal.compiling import compile_beside
 from shoal.configured import load, release_of
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def anonymize(
                 look_at_the_rest(said, configuration, source, speaker)
             data = load(configuration, source)
             target.require_fitting(data, policy)
-        speaker.say_if_cold()
+        if speaker.say_if_cold():
+            compile_beside(persons=data.persons is not None)
         more = {}
         if prepare is not None:
             from shoal.cli.preparing import prepared

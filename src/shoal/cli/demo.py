@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli.anonymize import report, told
 from shoal.cli.output import JSON, QUIET, Speaker
+from shoal.compiling import compile_beside
 from shoal.configured import load, release_of
 
 READMITTED = 0.3
@@ -50,7 +51,8 @@ def demo(
     )
 
     configuration = read_config(config)
-    speaker.say_if_cold()
+    if speaker.say_if_cold():
+        compile_beside(persons=True)
     try:
         with speaker.progress("masking") as progress:
             with progress.stage(weight=0.95) as part:

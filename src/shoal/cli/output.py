@@ -45,14 +45,16 @@ class Speaker:
         if not self.quiet:
             self.console.print(text)
 
-    def say_if_cold(self) -> None:
-        """Why the very first run takes longer; on stderr, since it is no part of what the command has to say."""
+    def say_if_cold(self) -> bool:
+        """Why the very first run takes longer, if this is it; on stderr, since it is no part of what the command has to say."""
         from shoal.kernels import is_cold
 
-        if is_cold() and not self.quiet:
+        cold = is_cold()
+        if cold and not self.quiet:
             sys.stderr.write(
                 "Compiling the fast loops, once: this first run takes about a quarter of a minute longer.\n"
             )
+        return cold
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for people; numbers to the right."""

@@ -124,10 +124,13 @@ def ends_of(data: bytes, label: str, delimiter: str | None, encoding: str | None
 
 def without_last(data: bytes, count: int) -> bytes:
     """The content without its last lines; those that hold nothing do not count."""
-    for _ in range(count):
-        data = data.rstrip()
-        data = data[: data.rfind(b"\n") + 1]
-    return data
+    end = len(data)
+    while count and end:
+        while end and data[end - 1 : end].isspace():
+            end -= 1
+        end = data.rfind(b"\n", 0, end) + 1
+        count -= 1
+    return data[:end]
 
 
 def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> tuple[pl.DataFrame, Alike | None]:

@@ -11,9 +11,16 @@ call says it.
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any
+
+from numba import njit, typeof
 
 inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
 # Without counting references; `entry` may be called from Python.
 bare = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+
+
+def compile_for(kernel: Any, *arguments: Any) -> None:
+    """Compile a function, one of those that only compiled ones call too, for arguments of these types."""
+    kernel.compile(tuple(typeof(one) for one in arguments))  # type: ignore[no-untyped-call]

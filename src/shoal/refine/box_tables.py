@@ -239,6 +239,22 @@ def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_p
     )
 
 
+def empty_store() -> Store:
+    """A store with nothing in it, of the same types as every other: what is compiled for one is compiled for all."""
+    from shoal.kernels.box_types import Class, Desk, Holding, Listed, Store, blank
+
+    return Store(
+        classes=blank(Class, 1),
+        box=np.zeros((1, 1), dtype=np.int64),
+        histogram=np.zeros((1, 1), dtype=np.int32),
+        holdings=blank(Holding, 1),
+        heads=np.zeros(1, dtype=np.int32),
+        covers=np.zeros((1, 1), dtype=np.uint64),
+        lists=blank(Listed, 1),
+        desk=blank(Desk, 1)[0],
+    )
+
+
 def _linked(holdings: NDArray[np.void], field: str, what: str, size: int) -> NDArray[np.int32]:
     """Thread the holdings with the same value in a field, in order and back; where each list begins."""
     order = np.argsort(holdings[field], kind="stable")
