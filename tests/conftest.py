@@ -25,16 +25,22 @@ def _values_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+# Files that one process takes together: they share a Spark session (the one that loses executors has a cluster of its own), or they run
+# every algorithm, so that two processes would compile the same loops at the same time.
+TOGETHER = {
+    **{f"tests/engines/test_spark{name}.py": "one Spark" for name in ("", "_cli", "_staging", "_text")},
+    **{f"tests/test_{name}.py": "every algorithm" for name in ("contract", "persons_grid")},
+}
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where tests run on several processes, those of a file stay together, and so do all that need Spark: one session for all."""
+    """Where tests run on several processes, those of a file stay together, and so do some files."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneSession(LoadFileScheduling):
+    class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
-            # The one that loses executors has a cluster of its own.
-            shared = file.startswith("tests/engines/test_spark") and not file.endswith("_losses.py")
-            return "tests with one Spark" if shared else file
+            return TOGETHER.get(file, file)
 
-    return OneSession(config, log)
+    return Together(config, log)

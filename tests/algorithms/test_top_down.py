@@ -11,11 +11,14 @@ from tests.reference.top_down import Xu, wong
 from tests.tables import adult, random_table, rt7
 
 from shoal.algorithms import run
+from shoal.algorithms.top_down import _Specialization
 from shoal.errors import ConfigError, InfeasibleError
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
+from shoal.models.alpha_k import AlphaK
 from shoal.models.k_anonymity import KAnonymity
 from shoal.models.kpqr import KPQR
+from shoal.models.l_diversity import LDiversity
 from shoal.models.p_sensitive import PSensitive
 from shoal.models.t_closeness import TCloseness
 from shoal.partition import Partition
@@ -87,8 +90,29 @@ def test_naive_twins_on_adult(k: int, p: int) -> None:
     assert same(found, Xu(data, k, deficit).top_down(np.random.default_rng(1), only_size=p == 0))
 
 
+MODELS = [
+    TCloseness(0.3, "illness"),
+    KPQR(2, 0.3, 0.2, "illness"),
+    PSensitive(3, "illness"),
+    AlphaK(0.5, "illness"),
+    LDiversity(2, "illness", "entropy"),
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_compiled_loop_is_the_other_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Record for record, under rules that count and rules that weigh."""
+    data = random_table(seed, (40, 90, 200)[seed % 3])
+    rules = data.rules(KAnonymity(2 + seed % 5) & MODELS[seed % len(MODELS)])
+    if rules.deficits(np.zeros(data.n, dtype=np.int64), 1).max() > 0:
+        rules = data.rules(policy(2 + seed % 5))
+    found = run("top_down", data, rules)
+    monkeypatch.setattr(_Specialization, "loop", lambda self: None)
+    assert np.array_equal(run("top_down", data, rules).labels, found.labels)
+
+
 @pytest.mark.parametrize("options", [{"variant": "wong"}, {"variant": "xu"}, {"variant": "xu", "direction": "up"}])
-@pytest.mark.parametrize("model", [TCloseness(0.3, "illness"), KPQR(2, 0.3, 0.2, "illness"), PSensitive(3, "illness")])
+@pytest.mark.parametrize("model", MODELS[:3])
 def test_other_policies_are_verified(options: dict[str, Any], model: Any) -> None:
     data = random_table(8, 120)
     release = anonymize(data, KAnonymity(3) & model, algorithm="top_down", refine=False, **options)

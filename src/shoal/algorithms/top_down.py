@@ -14,7 +14,7 @@ with the one it loses least with, and splits what became too large; it takes O(n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -74,6 +74,7 @@ class _Specialization:
         self.data, self.rules, self.progress = data, rules, progress
         self.rank = [_levels(domain, data.codes[:, a]) for a, domain in enumerate(data.domains)]
         self.group, self.codes_of_group = sensitive_groups(rules)
+        self.compiled = self.loop()
 
     def classes(self) -> Iterator[Records]:
         """The records that stay at a node, then those of its branches."""
@@ -93,30 +94,53 @@ class _Specialization:
         A step that leads everybody into one branch is always best, so the records' lowest common ancestors are where
         all such steps end; from there one step of each attribute is tried.
         """
+        self.progress.check()
+        if len(rows) < 2 * self.rules.k and self.rules.only_size:
+            return [], rows
+        best = self.compiled(rows) if self.compiled is not None else self.best(rows)
+        order = np.argsort(best, kind="stable")
+        branches = np.split(rows[order], np.flatnonzero(np.diff(best[order])) + 1)
+        return (branches[1:], branches[0]) if best[order[0]] < 0 else (branches, rows[:0])
+
+    def loop(self) -> Callable[[Records], Records] | None:
+        """`best` as a compiled loop; None where some rule has no compiled form."""
+        from shoal.kernels.specialize import Secrets, Taxa, specialize
+
+        flat, codes = self.rules.flat(), np.ascontiguousarray(self.data.codes, dtype=np.int32)
+        if flat is None:
+            return None
+        sizes = np.array([rank.size for rank in self.rank], dtype=np.int64)
+        taxa = Taxa(
+            node=np.concatenate([rank.ravel() for rank in self.rank]).astype(np.int64),
+            start=np.cumsum(sizes) - sizes,
+            levels=np.array([len(rank) for rank in self.rank], dtype=np.int64),
+            codes=np.array([rank.shape[1] for rank in self.rank], dtype=np.int64),
+        )
+        cells, columns = self.rules.cells(self.rules.codes()), int(self.rules.view_starts[-1])
+        secrets = Secrets(cells, columns, self.group, len(self.codes_of_group))
+        return lambda rows: specialize(taxa, flat, secrets, codes, rows)
+
+    def best(self, rows: Records) -> Records:
+        """Each row's branch in the best attribute, -1 for those that stay: `shoal.kernels.specialize` says the same."""
         best, kept, fewest = np.full(len(rows), -1), 0, 0
-        if len(rows) >= 2 * self.rules.k or not self.rules.only_size:
-            for a, rank in enumerate(self.rank):
-                self.progress.check()
-                codes = self.data.codes[rows, a]
-                low, high = int(codes.min()), int(codes.max())
-                if low < high:
-                    level = int(np.count_nonzero(rank[:, low] == rank[:, high]))
-                    branch = self.settle(rows, np.unique(rank[level, codes], return_inverse=True)[1].ravel())
-                    specialized, branches = int(np.count_nonzero(branch >= 0)), len(np.unique(branch[branch >= 0]))
-                    if specialized > kept or (specialized == kept > 0 and branches < fewest):
-                        best, kept, fewest = branch, specialized, branches
-        return [rows[best == b] for b in np.unique(best[best >= 0])], rows[best == -1]
+        for a, rank in enumerate(self.rank):
+            self.progress.check()
+            codes = self.data.codes[rows, a]
+            low, high = int(codes.min()), int(codes.max())
+            if low < high:
+                level = int(np.count_nonzero(rank[:, low] == rank[:, high]))
+                branch = self.settle(rows, np.unique(rank[level, codes], return_inverse=True)[1].ravel())
+                specialized, branches = int(np.count_nonzero(branch >= 0)), len(np.unique(branch[branch >= 0]))
+                if specialized > kept or (specialized == kept > 0 and branches < fewest):
+                    best, kept, fewest = branch, specialized, branches
+        return best
 
     def settle(self, rows: Records, branch: NDArray[np.intp]) -> NDArray[np.intp]:
         """Each record's branch, or -1 for those that must return so that all branches and the returned are good."""
         stats = self.stats(rows, branch, int(branch.max()) + 1)
         failing = self.rules.deficit(stats) > 0
         branch = np.where(failing[branch], -1, branch)
-        if not failing.any():
-            return branch
-        if self.rules.only_size:
-            return self.take_back_sizes(branch, np.where(failing, 0, stats.sizes))
-        return self.take_back(rows, branch)
+        return self.take_back(rows, branch) if failing.any() else branch
 
     def stats(self, rows: Records, label: NDArray[Any], classes: int) -> Stats:
         """Sizes and histograms of the records by label; label -1 is nobody's."""
@@ -127,25 +151,6 @@ class _Specialization:
             cells = (label.astype(np.int64) * view.width + codes)[codes >= 0]
             counts.append(np.bincount(cells, minlength=classes * view.width).reshape(classes, view.width))
         return Stats(np.bincount(label, minlength=classes).astype(np.int64), tuple(counts))
-
-    def take_back_sizes(self, branch: NDArray[np.intp], sizes: NDArray[np.int64]) -> NDArray[np.intp]:
-        """`take_back` when only the size counts: how many each branch gives is all there is to know."""
-        k, missing = self.rules.k, self.rules.k - int(np.count_nonzero(branch == -1))
-        given = np.zeros_like(sizes)
-        while missing > 0:
-            b = int(np.argmax(sizes))
-            if sizes[b] <= k:
-                b = int(np.argmin(np.where(sizes > 0, sizes, len(branch) + 1)))
-                given[b] += sizes[b]
-                missing -= int(sizes[b])
-                sizes[b] = 0
-            else:
-                given[b] += 1
-                missing -= 1
-                sizes[b] -= 1
-        for giver in np.flatnonzero(given):
-            branch[np.flatnonzero(branch == giver)[: given[giver]]] = -1
-        return branch
 
     def take_back(self, rows: Records, branch: NDArray[np.intp]) -> NDArray[np.intp]:
         """Take records back until those at the parent are good.
