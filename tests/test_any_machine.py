@@ -59,6 +59,7 @@ KNOWN = {
     "evolve/store/live.py: np.argsort(numbers)": DISTINCT,
     "evolve/store/publish.py: np.argsort(held.persons)": DISTINCT,
     "evolve/store/snapshot.py: np.argsort(numbers)": DISTINCT,
+    "kernels/specialize.py: np.argsort(keys, kind='mergesort')": "Numba's merge sort, which is stable and has no other name there",
     "measures/attacks.py: cover @ counts": SPARSE,
     "measures/attacks.py: cover @ table.sizes": SPARSE,
     "measures/attacks.py: scipy.sparse": SPARSE,
