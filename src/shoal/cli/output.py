@@ -52,7 +52,7 @@ class Speaker:
         cold = is_cold()
         if cold and not self.quiet:
             sys.stderr.write(
-                "Compiling the fast loops, once: this first run takes about a quarter of a minute longer.\n"
+                "Compiling the fast loops, once: this first run takes up to half a minute longer.\n"
             )
         return cold
 
