@@ -38,12 +38,10 @@ def run_beside(paper: Paper, book: Book, quick: bool, progress: Progress, proces
         return
     with _pool(several) as pool:
         asked = {pool.submit(_row, paper.number, one.name, cell): (one, cell) for one, cell in todo}
-        for done, answer in enumerate(_answers(set(asked), progress), start=1):
+        for answer in _answers(set(asked), progress):
             experiment, cell = asked[answer]
-            book.add(experiment, *answer.result())
             with progress.stage(named(experiment, cell), 1 / len(todo)):
-                pass
-            progress(done / len(todo))
+                book.add(experiment, *answer.result())
     for experiment in paper.experiments:
         book.sort(experiment, quick)
 
