@@ -51,9 +51,7 @@ class Speaker:
 
         cold = is_cold()
         if cold and not self.quiet:
-            sys.stderr.write(
-                "Compiling the fast loops, once: this first run takes up to half a minute longer.\n"
-            )
+            sys.stderr.write("Compiling the fast loops, once: this first run takes up to half a minute longer.\n")
         return cold
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
