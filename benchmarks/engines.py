@@ -4,7 +4,8 @@
     python -m benchmarks.engines --rows 1e6 3e6 1e7   as many as said, each in a process of its own
     python -m benchmarks.engines --loss               what blocks of 50,000 lose against the whole table in memory
     python -m benchmarks.engines --wide --rows 1e8    eight quasi-identifiers instead of five
-    python -m benchmarks.engines --spark              the same on Spark, warm: two executors of a core each, and a driver
+    python -m benchmarks.engines --spark              the same on Spark: two threads, after a million records to get warm
+    python -m benchmarks.engines --spark --cluster    two executors of a core each, and a driver of its own
 
 The made-up hospital in Parquet files of a million records, Mondrian, k = 10, p = 3, Parquet to verified Parquet within 4 GB.
 Processor time, all threads together; on Spark that of the whole machine, which has to be quiet.
@@ -45,7 +46,7 @@ MORE = ["children", "insurance", "ward"]
 STAGES = ("value_counts", "repeats", "fingerprint", "encode", "sample", "weigh", "solve", "publish", "judge", "write")
 POLICY = shoal.KAnonymity(10) & shoal.PSensitive(3)
 SETTINGS = Settings(algorithm="mondrian", refine=False)
-MASTER = "local-cluster[2,1,1536]"
+CLUSTER = "local-cluster[2,1,1536]"
 """Two executors of a core each, beside the driver: what the driver's heap holds is the driver's alone."""
 
 
@@ -57,12 +58,13 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=4.0, help="gigabytes")
     parser.add_argument("--folder", help="where tables and spilled data go")
     parser.add_argument("--spark", action="store_true", help="on Spark instead of DuckDB")
+    parser.add_argument("--cluster", action="store_true", help=f"on Spark at {CLUSTER} instead of local[2]")
     parser.add_argument("--loss", action="store_true", help="losses of blocks against those of whole tables")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         if options.spark:
-            print(json.dumps(measured_on_spark(Path(options.one), options.wide)))
+            print(json.dumps(measured_on_spark(Path(options.one), options.wide, options.cluster)))
         else:
             print(json.dumps(measured(Path(options.one), options.memory, options.wide, options.folder)))
         return
@@ -70,7 +72,8 @@ def main() -> None:
         losses()
         return
     quasi = 8 if options.wide else 5
-    where = f"Spark at {MASTER}" if options.spark else f"DuckDB, {options.memory:g} GB"
+    master = CLUSTER if options.cluster else "local[2]"
+    where = f"Spark at {master}" if options.spark else f"DuckDB, {options.memory:g} GB"
     print(f"{where}, Mondrian, {quasi} quasi-identifiers, {POLICY}, {os.cpu_count()} cores")
     print("microseconds of processor time a row:")
     print(
@@ -86,6 +89,7 @@ def main() -> None:
             command += ["--wide"] if options.wide else []
             command += ["--folder", options.folder] if options.folder else []
             command += ["--spark"] if options.spark else []
+            command += ["--cluster"] if options.cluster else []
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 sys.exit(done.stderr)
@@ -218,8 +222,8 @@ def figures(release: LargeRelease, engine: Timed, spent: float, gigabytes: float
     }
 
 
-def measured_on_spark(folder: Path, wide: bool) -> dict[str, Any]:
-    """One run on two executors, after a small one that starts everything; memory is the driver's heap after collection."""
+def measured_on_spark(folder: Path, wide: bool, cluster: bool) -> dict[str, Any]:
+    """One run on two cores, after one of a million records; memory is the driver's heap after collection."""
     from pyspark.sql import SparkSession
 
     from shoal.engines.spark import SparkEngine
@@ -232,14 +236,13 @@ def measured_on_spark(folder: Path, wide: bool) -> dict[str, Any]:
         "spark.ui.enabled": "false",
         "spark.log.level": "OFF",
     }
-    builder = SparkSession.builder.master(MASTER).appName("benchmark")
+    builder = SparkSession.builder.master(CLUSTER if cluster else "local[2]").appName("benchmark")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     schema, source = schema_of(wide), session.read.parquet(str(folder / "table"))
-    small = session.createDataFrame(pl.read_parquet(next((folder / "table").iterdir())).head(5_000).to_arrow())
-    for _ in range(2):
-        walk(SparkEngine(small.repartition(4), staging=folder), schema, POLICY, replace(SETTINGS, blocks=999)).close()
+    first = session.read.parquet(str(folder / "table" / "0000.parquet"))
+    walk(SparkEngine(first, staging=folder), schema, POLICY, replace(SETTINGS, blocks=FILE // 3)).close()
     begin = of_the_machine()
     engine = Timed(SparkEngine(source, staging=folder), of_the_machine)
     release = walk(engine, schema, POLICY, SETTINGS)

@@ -65,8 +65,8 @@ class _Losing(SparkEngine):
 
     def judge(self, *args: Any) -> Any:
         if self.stage == "judge":
-            table = self._read_staged()
-            self._read_staged = lambda: _with_accident(table, self.killed)  # type: ignore[method-assign]
+            files = self._contents(self.staged)
+            self._contents = lambda _: _with_accident(files, self.killed)  # type: ignore[method-assign]
         return super().judge(*args)
 
 

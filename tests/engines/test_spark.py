@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +78,15 @@ def test_memory_and_spark_give_the_same_release(
 def test_rows_partitions_and_batches_change_nothing(
     spark: Any, spill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not one byte of the staged files, whoever adds up the counts."""
+    """Not one byte of the staged files, whoever counts, looks up and adds up."""
     data = random_table(4, 300)
     turned = data.frame[np.random.default_rng(0).permutation(data.n)]
     settings = Settings(algorithm="k_member", refine=False, blocks=70)
     wanted = walk(MemoryEngine(data.frame.to_arrow()), data.schema, P, settings)
     found, sources = [], []
-    for frame, partitions, batch, together in ((data.frame, 1, 10_000, 1 << 30), (turned, 5, 17, 0)):
-        monkeypatch.setattr(engines, "TOGETHER", together)
+    for frame, partitions, batch, some in ((data.frame, 1, 10_000, 1 << 30), (turned, 5, 17, 2)):
+        for name in ("TOGETHER", "FEW", "SMALL"):
+            monkeypatch.setattr(engines, name, some)
         monkeypatch.setattr(engines, "FILE", 100)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
         try:
@@ -97,6 +100,35 @@ def test_rows_partitions_and_batches_change_nothing(
     assert sources[0].equals(sources[1])
     assert isinstance(wanted.engine, MemoryEngine)
     assert sorted_rows(sources[0]).equals(sorted_rows(wanted.engine.staged))
+
+
+@pytest.mark.parametrize("few", [0, 20])
+def test_values_of_every_kind_are_counted_as_in_memory(
+    few: int, spark: Any, spill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By executors and by Spark itself: missing is a value, and zero has one spelling."""
+    monkeypatch.setattr(engines, "FEW", few)
+    values: dict[str, list[Any]] = {
+        "text": ["ä", "", None, "a"],
+        "whole": [1, -1, None, 1],
+        "number": [0.0, -0.0, float("nan"), None],
+        "money": [Decimal("1.10"), Decimal("1.1"), None, Decimal("2.00")],
+        "day": [date(2020, 2, 29), None, date(1900, 1, 1), date(2020, 2, 29)],
+        "moment": [datetime(2020, 2, 29, 1, 2, 3, 4, UTC), None, datetime(1900, 1, 1, tzinfo=UTC), None],
+        "flag": [True, False, None, True],
+        "bytes": [b"a", b"", None, b"a"],
+        "some": [[1], [], None, [1]],
+    }
+    frame = pl.DataFrame({name: own * 3 for name, own in values.items()})
+    engine = SparkEngine(given(spark, frame, 3), staging=spill)
+    groups = [[name] for name in values] + [["text", "flag"]]
+    found = engine.value_counts(groups, most=100)
+    for group, table, wanted in zip(
+        groups, found, MemoryEngine(frame.to_arrow()).value_counts(groups, most=100), strict=True
+    ):
+        assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, wanted.to_pylist())), group
+    assert len(engine.value_counts([["text"]], most=1)[0]) == 2
+    engine.discard()
 
 
 def test_half_of_the_table_is_one_tuple(spark: Any, spill: Path) -> None:
@@ -126,7 +158,7 @@ def test_nothing_that_is_collected_grows_with_the_records(spark: Any, spill: Pat
         data = random_table(8, n)
         engine = SparkEngine(given(spark, data.frame), staging=spill)
         walk(engine, data.schema, P, Settings(blocks=n // 8, **PLAIN)).close()
-        answers = {"value_counts", "repeats", "sample", "weigh", "solve", "judge", "digest", "fingerprint"}
+        answers = {"value_counts", "repeats", "sample", "weigh", "solve", "judge", "digest", "encode"}
         assert {what for what, _ in engine.collected} == answers
         assert all(rows <= 2 * SAMPLE for what, rows in engine.collected if what == "sample")
         sizes.append({what: max(rows for one, rows in engine.collected if one == what) for what in answers})
@@ -138,7 +170,7 @@ def test_every_answer_is_counted() -> None:
     """Whoever collects something else than what is counted shows here."""
     source = Path(engines.__file__).read_text(encoding="utf-8")
     taken = source.count(".toArrow()") + source.count(".collect()") + source.count(".count()")
-    # The columns of the staged table have no rows, and the number of coded records is one number.
+    # The columns of the staged table have no rows, and values are counted in two ways.
     assert taken - 2 == source.count("self._collect(") == 10
     assert "toPandas" not in source and ".take(" not in source and ".toLocalIterator" not in source
 

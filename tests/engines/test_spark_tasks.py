@@ -15,13 +15,15 @@ import pytest
 from tests.tables import random_table
 
 from shoal.engines import spark_session, spark_tasks
+from shoal.engines.base import Book
 from shoal.engines.corners import Corners, Part, Shape
 from shoal.engines.cutting import CutTree
 from shoal.engines.spark import SparkEngine
+from shoal.engines.spark_packs import TO, a_row, bucket, packed, packs, sent
 from shoal.engines.spark_session import is_spark, java_version, require_java
 from shoal.engines.spark_session import spark_session as session_at
-from shoal.engines.spark_tasks import add_piece, counted, folded_notes, merged, noted, tallied, unpacked
-from shoal.errors import InfeasibleError, MissingExtraError, ShoalError, UnsupportedError
+from shoal.engines.spark_tasks import add_piece, counted, folded_notes, merged, noted, piece_of, tallied
+from shoal.errors import InfeasibleError, InternalError, MissingExtraError, ShoalError, UnsupportedError
 from shoal.measures.folding import Tally
 
 ATTRIBUTES = 3
@@ -47,7 +49,7 @@ def test_packed_counts_are_the_counts(chunk: int, monkeypatch: pytest.MonkeyPatc
     shape = Shape(parts, (0, 0, 70), np.array([0, 3]), views)
     wanted = Corners(shape)
     wanted.add(flat, *spark_tasks.coded_arrays(rows, shape.seen))
-    batches = [list(counted(one.to_arrow().to_batches(), flat, shape)) for one in (rows[:100], rows[100:])]
+    batches = [list(counted([a_row(data=packed(one))], flat, shape)) for one in (rows[:100], rows[100:])]
     table = pa.Table.from_batches([batch for some in batches for batch in some])
     for together in (False, True):
         found = Corners(shape)
@@ -58,9 +60,39 @@ def test_packed_counts_are_the_counts(chunk: int, monkeypatch: pytest.MonkeyPatc
                 merged(table.filter(pa.compute.equal(table.column("first"), first)), shape) for first in firsts
             )
         for first, data in zip(pieces.column("first").to_pylist(), pieces.column("data").to_pylist(), strict=True):
-            add_piece(found, first, unpacked(data, shape))
+            add_piece(found, first, piece_of(data, shape))
         for name in ("counts", "ends", "bits", "histograms"):
             assert np.array_equal(getattr(found, name), getattr(wanted, name)), name
+
+
+def test_rows_keep_their_columns_wherever_their_books_are() -> None:
+    """What was looked up elsewhere stands beside the records, and the columns come out in the order of the books."""
+    rows = pl.DataFrame({"x0": ["a", None, "b"], "q0": [5, 6, 7]})
+    book = Book(("x0",), pl.DataFrame({"x0": ["b", None, "a"]}).to_arrow(), pl.DataFrame({"q1": [0, 1, 2]}))
+    lookup = spark_tasks.Lookup((book,), ("q0", "q1"))
+    assert lookup.coded(rows).to_dict(as_series=False) == {"q0": [5, 6, 7], "q1": [2, 1, 0]}
+    with pytest.raises(InternalError, match="in none of the books"):
+        lookup.coded(pl.DataFrame({"x0": ["c"], "q0": [5]}))
+
+
+def test_every_so_manieth_record_of_a_partition_is_taken() -> None:
+    rows = pl.DataFrame({"q0": np.arange(50)})
+    batches = [a_row(data=packed(some)) for some in rows.iter_slices(7)]
+    taken = pl.concat(list(packs(spark_tasks.sampled(batches, 9))))
+    assert taken["q0"].to_list() == list(range(0, 50, 9))
+
+
+def test_rows_go_where_they_are_sent_in_packs() -> None:
+    rows = pl.DataFrame({"q0": np.arange(40), "text": [f"t{i % 3}" for i in range(40)]})
+    to = bucket(rows, ["q0"], 4)
+    assert set(to.tolist()) == {0, 1, 2, 3}
+    found = {
+        batch.column(TO)[0].as_py(): next(packs([batch]))
+        for batch in sent([(rows[:11], to[:11]), (rows[11:], to[11:])])
+    }
+    assert {number: own["q0"].to_list() for number, own in found.items()} == {
+        number: np.flatnonzero(to == number).tolist() for number in range(4)
+    }
 
 
 def a_tally(seed: int) -> Tally:

@@ -6,7 +6,7 @@ makes of it, and the *staged* one that `solve` and `publish` make, which is what
 
 | method | what it does with the records | what comes back |
 |---|---|---|
-| `value_counts` | counts the distinct values of some columns, of the source or the staged table | a row a value |
+| `value_counts` | counts the distinct values of columns, or of some together, of the source or the staged table | a row a value |
 | `repeats` | counts how often the values of some columns repeat | three numbers |
 | `alike` | counts the records of the source that books make equal | a row a number of records |
 | `leave_out` | leaves records with some values out of the source, for good | nothing |
@@ -16,7 +16,7 @@ makes of it, and the *staged* one that `solve` and `publish` make, which is what
 | `solve` | gives all records of a block to a function, block by block, and stages what it publishes | losses, added up |
 | `publish` | puts the staged rows into an order that tells nothing, as they will lie in the file | nothing |
 | `judge` | groups the staged rows into classes, and gives a function whole classes at a time | what it found, folded |
-| `fingerprint` | reads the source once | a digest |
+| `fingerprint` | tells the source by its content, after `encode`, which reads all of it | a digest |
 | `write` | puts the staged table at a path | nothing |
 | `discard` | removes everything it kept | nothing |
 
@@ -83,8 +83,8 @@ class Engine(Protocol):
     def columns(self) -> list[str]:
         """The columns of the source."""
 
-    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
-        """The distinct values of some columns together, as an Arrow table with a last column `COUNT`.
+    def value_counts(self, groups: Sequence[Sequence[str]], *, most: int, staged: bool = False) -> list[Any]:
+        """For each group of columns its distinct values, as an Arrow table with a last column `COUNT`.
 
         Rows come in any order; missing is a value. Where there are more than `most`, any `most` + 1 of them.
         """
@@ -127,7 +127,7 @@ class Engine(Protocol):
         """The staged table without its rows: names and types."""
 
     def fingerprint(self) -> bytes:
-        """A digest of the source's content, whatever order its rows or files come in. Never published as it is."""
+        """A digest of the encoded source's content, whatever order its rows or files come in. Never published as it is."""
 
     def frame(self) -> Any:
         """The staged table in the engine's own kind of frame, of which nothing is read before somebody asks."""

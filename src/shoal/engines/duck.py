@@ -212,14 +212,18 @@ class DuckEngine:
                         'without a zone, or use engine = "memory".'
                     )
 
-    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
-        """Counted by DuckDB."""
-        listed = ", ".join(_name(name) for name in names)
-        table = f"SELECT {listed}, count(*) AS {_name(COUNT)} FROM {self._table(staged)} GROUP BY ALL LIMIT {most + 1}"
-        self._require_plain_time(names, staged)
-        found = self._asked(table)
-        self.collected.append(("value_counts", len(found)))
-        return found
+    def value_counts(self, groups: Sequence[Sequence[str]], *, most: int, staged: bool = False) -> list[Any]:
+        """Counted by DuckDB, group after group."""
+        answers = []
+        for names in groups:
+            listed, table = ", ".join(_name(name) for name in names), self._table(staged)
+            self._require_plain_time(names, staged)
+            found = self._asked(
+                f"SELECT {listed}, count(*) AS {_name(COUNT)} FROM {table} GROUP BY ALL LIMIT {most + 1}"
+            )
+            self.collected.append(("value_counts", len(found)))
+            answers.append(found)
+        return answers
 
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """Counted by DuckDB."""

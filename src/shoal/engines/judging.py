@@ -49,20 +49,23 @@ class Opened:
         declared = masked_schema(schema, empty)
         counted: dict[str, tuple[pl.Series, Ints]] = {}
         raw: dict[str, Any] = {}
-        for name in published_quasi(empty, declared):
-            table = engine.value_counts([name], most=MOST, staged=True)
+        quasi = published_quasi(empty, declared)
+        beside = policy.beside(declared.named("sensitive"))
+        others = {
+            name: [name, *(one for one in beside.get(name, ()) if one in empty.columns and one != name)]
+            for role in ("sensitive", "other", "identifier")
+            for name in declared.named(role)
+            if name in empty.columns
+        }
+        tables = engine.value_counts([*([name] for name in quasi), *others.values()], most=MOST, staged=True)
+        for name, table in zip(quasi, tables, strict=False):
             table = table.take(in_order(table, [name]))
             _require_few(table, name)
             raw[name] = table.select([name])
             counted[name] = (to_polars(raw[name])[0][name], table.column(COUNT).to_numpy().astype(np.int64))
-        beside = policy.beside(declared.named("sensitive"))
         secret: dict[str, tuple[pl.DataFrame, Ints]] = {}
         published: dict[str, Values] = {}
-        for name in (one for role in ("sensitive", "other", "identifier") for one in declared.named(role)):
-            if name not in empty.columns:
-                continue
-            together = [name, *(one for one in beside.get(name, ()) if one in empty.columns and one != name)]
-            table = engine.value_counts(together, most=MOST, staged=True)
+        for (name, together), table in zip(others.items(), tables[len(quasi) :], strict=True):
             _require_few(table, name)
             plain = replace(declared, attributes={name: declared.attributes[name].model_copy(update=_AS_PUBLISHED)})
             published[name] = read_values(table, together, plain, False)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.columns import Beside, auto_taxonomy, features, typed
 from shoal.engines.base import COUNT, Book, Engine
+from shoal.engines.looking_up import found_at
 from shoal.errors import ConfigError, InputError, UnsupportedError, require_word
 from shoal.io.frames import apply_missing, kept_types, restored, to_polars
 from shoal.io.numbers import infer_numbers
@@ -105,7 +106,7 @@ def learn(
         name: (name, *(one for one in beside.get(name, ()) if one in engine.columns and one != name)) for name in secret
     }
     together |= {name: (name,) for name in (*quasi, *others)}
-    values = {name: _values(engine, together[name], schema, as_text) for name in (*quasi, *secret, *others)}
+    values = _values(engine, {name: together[name] for name in (*quasi, *secret, *others)}, schema, as_text)
     for name in (*quasi, *secret):
         _require_values(values[name], name, missing)
     dropped = 0
@@ -153,15 +154,18 @@ def _without_missing(
     for name, gone in holes.items():
         if gone.any():
             engine.leave_out(together[name], values[name].raw.filter(gone))
-    left = {name: _counted_again(engine, together[name], one) for name, one in values.items()}
+    again = engine.value_counts([together[name] for name in values], most=MOST)
+    left = {
+        name: _counted_again(one, table, together[name])
+        for (name, one), table in zip(values.items(), again, strict=True)
+    }
     after = left[judged[0]].records
     if not after:
         raise InputError('Every record has a missing value, so missing = "drop" leaves none.')
     return left, before - after
 
 
-def _counted_again(engine: Engine, names: tuple[str, ...], found: Values) -> Values:
-    again = engine.value_counts(names, most=MOST)
+def _counted_again(found: Values, again: Any, names: tuple[str, ...]) -> Values:
     counts = np.zeros(len(found.counts), dtype=np.int64)
     counts[_found_at(again, found.raw, names)] = again.column(COUNT).to_numpy()
     there = counts > 0
@@ -171,13 +175,8 @@ def _counted_again(engine: Engine, names: tuple[str, ...], found: Values) -> Val
 
 def _found_at(table: Any, values: Any, names: Sequence[str]) -> Ints:
     """The place of each row of a table among distinct values, both as the engine writes them."""
-    keys = [str(i) for i in range(len(names))]
-    rows, distinct = (
-        pl.DataFrame([pl.Series(key, one.column(name)) for key, name in zip(keys, names, strict=True)])
-        for one in (table, values)
-    )
-    found = rows.join(distinct.with_row_index("at"), on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return found["at"].to_numpy().astype(np.int64)
+    rows, distinct = (pl.DataFrame(pl.from_arrow(one.select(list(names)))) for one in (table, values))
+    return found_at(rows, distinct).to_numpy().astype(np.int64)
 
 
 def _grouped(engine: Engine, values: Mapping[str, Values], name: str, schema: Schema) -> Schema:
@@ -188,7 +187,7 @@ def _grouped(engine: Engine, values: Mapping[str, Values], name: str, schema: Sc
         return schema
 
     def beside(other: str) -> Beside:
-        pairs = engine.value_counts([name, other], most=MOST)
+        (pairs,) = engine.value_counts([[name, other]], most=MOST)
         if len(pairs) > MOST:
             raise UnsupportedError(
                 f"[attributes.{name}] taxonomy: an automatic one is made from what values occur with, and '{name}' and '{other}' "
@@ -225,18 +224,23 @@ def _require_possible(schema: Schema, missing: str) -> None:
             )
 
 
-def _values(engine: Engine, names: tuple[str, ...], schema: Schema, as_text: bool) -> Values:
-    """The distinct values of some columns, read as the first one's schema says."""
-    name = names[0]
-    counted = engine.value_counts(names, most=MOST)
-    if len(counted) == 0:
-        raise InputError("The table has no records.")
-    if len(counted) > MOST:
-        raise UnsupportedError(
-            f"Column '{name}' has more than {MOST:,} distinct values, too many to be looked up; round or truncate it, or give it "
-            'the role "identifier", which leaves it out.'
-        )
-    return read_values(counted, names, schema, as_text)
+def _values(
+    engine: Engine, together: Mapping[str, tuple[str, ...]], schema: Schema, as_text: bool
+) -> dict[str, Values]:
+    """The distinct values of columns, each with those it is read with, as the schema of its own says."""
+    found = {}
+    for (name, names), counted in zip(
+        together.items(), engine.value_counts(list(together.values()), most=MOST), strict=True
+    ):
+        if len(counted) == 0:
+            raise InputError("The table has no records.")
+        if len(counted) > MOST:
+            raise UnsupportedError(
+                f"Column '{name}' has more than {MOST:,} distinct values, too many to be looked up; round or truncate it, or "
+                'give it the role "identifier", which leaves it out.'
+            )
+        found[name] = read_values(counted, names, schema, as_text)
+    return found
 
 
 def read_values(counted: Any, names: Sequence[str], schema: Schema, as_text: bool) -> Values:

@@ -17,6 +17,7 @@ import polars as pl
 from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold
 from shoal.engines.corners import Corners, Shape, coded_arrays, stacked
 from shoal.engines.cutting import CutTree
+from shoal.engines.looking_up import looked_up, one_zero
 from shoal.engines.solving import Solver
 from shoal.engines.texts import write_slices
 from shoal.io.frames import apply_missing
@@ -46,12 +47,15 @@ class MemoryEngine:
         """The columns of the source."""
         return list(self.source.column_names)
 
-    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
-        """The distinct values of some columns, with how many records have each."""
-        table = self.staged if staged else pl.DataFrame(pl.from_arrow(self.source.select(list(names))))
-        found = table.group_by(list(names)).len(name=COUNT).head(most + 1)
-        self.collected.append(("value_counts", found.height))
-        return found.to_arrow()
+    def value_counts(self, groups: Sequence[Sequence[str]], *, most: int, staged: bool = False) -> list[Any]:
+        """Group after group."""
+        answers = []
+        for names in groups:
+            table = self.staged if staged else pl.DataFrame(pl.from_arrow(self.source.select(list(names))))
+            found = one_zero(table.select(names)).group_by(list(names)).len(name=COUNT).head(most + 1)
+            self.collected.append(("value_counts", found.height))
+            answers.append(found.to_arrow())
+        return answers
 
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """How often values repeat."""
@@ -70,12 +74,12 @@ class MemoryEngine:
     def encode(self, books: Sequence[Book]) -> None:
         """Look everything up."""
         table = pl.DataFrame(pl.from_arrow(self.source))
-        self.coded = pl.concat([_looked_up(table, book) for book in books], how="horizontal")
+        self.coded = looked_up(table, books)
 
     def alike(self, books: Sequence[Book]) -> dict[int, int]:
         """Grouped twice."""
         table = pl.DataFrame(pl.from_arrow(self.source))
-        coded = pl.concat([_looked_up(table, book) for book in books], how="horizontal")
+        coded = looked_up(table, books)
         found = coded.group_by(coded.columns).len(name=RECORDS).group_by(RECORDS).len(name="groups")
         self.collected.append(("alike", found.height))
         return dict(zip(found[RECORDS].to_list(), found["groups"].to_list(), strict=True))
@@ -122,7 +126,7 @@ class MemoryEngine:
 
     def judge(self, books: Sequence[Book], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]) -> T:
         """Sorted, so that classes lie together, and some at a time."""
-        table = pl.concat([_looked_up(self.staged, book) for book in books], how="horizontal")
+        table = looked_up(self.staged, books)
         classes = [name for name in table.columns if name.startswith("c")]
         counted = table.group_by(table.columns).len(name=RECORDS).sort(table.columns)
         return fold((judged(rows) for rows in whole_classes(counted.iter_slices(self.batch), classes)), merge)
@@ -150,18 +154,6 @@ class MemoryEngine:
     def discard(self) -> None:
         """Nothing is kept anywhere else."""
         self.coded, self.staged = pl.DataFrame(), pl.DataFrame()
-
-
-def _looked_up(table: pl.DataFrame, book: Book) -> pl.DataFrame:
-    """What a book says of each record."""
-    names = list(book.names)
-    values = pl.DataFrame(pl.from_arrow(book.values)).with_columns(
-        pl.Series(" row of the book", np.arange(len(book.values)))
-    )
-    rows = table.select(names).join(values, on=names, how="left", nulls_equal=True, maintain_order="left")[
-        " row of the book"
-    ]
-    return book.columns[rows]
 
 
 def whole_classes(frames: Iterator[pl.DataFrame], classes: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -1,8 +1,9 @@
 """The engine for tables on a Spark cluster: records stay with the executors, counts and cuts go to the driver.
 
-Spark groups, joins and sorts; the functions of `shoal.engines.spark_tasks` count corners, solve blocks and judge classes where
-the records are. The coded table and the solved blocks are kept by Spark itself, and made again from the source where an executor
-is lost: they come out the same, since neither partitions nor batches decide anything. The staged table is a folder of Parquet
+Spark reads, sends and writes; the functions of `shoal.engines.spark_tasks` count values and corners, solve blocks and judge
+classes where the records are, and hand each other packs of records (`shoal.engines.spark_packs`). The coded table and the solved
+blocks are kept by Spark itself, and made again from the source where an executor is lost: they come out the same, since neither
+partitions nor batches decide anything. The staged table is a folder of Parquet
 files (`shoal.engines.spark_files`) whose digest is taken when it is written: what is judged, and what gets its name, are those
 files and no others.
 """
@@ -25,8 +26,11 @@ from shoal.engines import spark_tasks as tasks
 from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold, require_told_apart
 from shoal.engines.corners import Corners, Shape
 from shoal.engines.cutting import CutTree
+from shoal.engines.digests import added
 from shoal.engines.solving import Solver
+from shoal.engines.spark_counts import merged_counts, value_counts
 from shoal.engines.spark_files import Files, absolute
+from shoal.engines.spark_packs import DATA, DIGEST, NOTE, TO, frames, packs, unpacked
 from shoal.errors import ConfigError, InputError, MissingExtraError, UnsupportedError, VerificationError
 from shoal.io.frames import check_names
 from shoal.measures.folding import Tally
@@ -41,8 +45,15 @@ FILE = 1_000_000
 """Records of one file of the staged table: some tens of megabytes, which an executor reads whole to take its digest."""
 TOGETHER = 64 << 20
 """Bytes of counts that the driver adds up itself; more are added up by the executors first."""
+FEW = 20_000
+"""Distinct values of some columns that an executor counts in its memory; where there are more, Spark itself counts."""
 SMALL = 200_000
 """Rows of a look-up table that is sent to every executor; larger ones are joined as Spark sees fit."""
+PACK = f"{TO} int, {DATA} binary"
+PIECE = f"{PACK}, {NOTE} string"
+USUAL = {"string", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "date", "binary"}
+USUAL |= {"timestamp", "timestamp_ntz"}
+"""Kinds of values that executors count themselves."""
 
 
 class Staged(NamedTuple):
@@ -89,6 +100,7 @@ class SparkEngine:
         self.digest = ""
         """Of the staged files."""
         self.records = self._partitions = 0
+        self._sums: list[int] = []
         with self._sentences():
             self.files = Files(self.session, absolute(staging) if staging is not None else _temporary(self.session))
             self.folder = self.files.new_folder()
@@ -101,13 +113,45 @@ class SparkEngine:
         """Where the staged table is."""
         return f"{self.folder}/staged.parquet"
 
-    def value_counts(self, names: Sequence[str], *, most: int, staged: bool = False) -> Any:
-        """Counted by Spark."""
+    def value_counts(self, groups: Sequence[Sequence[str]], *, most: int, staged: bool = False) -> list[Any]:
+        """All groups in one pass; those with many values, or values of unusual kinds, by Spark itself."""
+        names = list(dict.fromkeys(name for group in groups for name in group))
         table, places = self._table(staged, names)
+        place = dict(zip(names, places, strict=True))
+        rows, opened = (self._contents(self._place), tasks.staged_frames) if staged else (table, frames)
+        usual = {name for name, field in zip(names, table.schema, strict=True) if field.dataType.typeName() in USUAL}
+        asked = {
+            which: [place[name] for name in group] for which, group in enumerate(groups) if usual.issuperset(group)
+        }
+        found = self._counted_by_tasks(rows, opened, list(asked.values())) if asked else []
+        known = dict(zip(asked, found, strict=True))
+        answers = []
+        for which, group in enumerate(groups):
+            counted = known.get(which)
+            if counted is None:
+                counted = self._counted_by_spark(table, [place[name] for name in group], most)
+            self._collect("value_counts", counted.num_rows)
+            answers.append(counted.slice(0, most + 1).rename_columns([*group, COUNT]))
+        return answers
+
+    def _counted_by_tasks(
+        self, table: Any, opened: Callable[[Any], Iterator[pl.DataFrame]], groups: list[list[str]]
+    ) -> list[Any]:
+        """A table for each group, or nothing where there are more than a few values."""
+        found: list[Any] = [None] * len(groups)
+        few = FEW
         with self._sentences():
-            found = table.groupBy(*places).agg(self._f.count("*").alias(RECORDS)).limit(most + 1).toArrow()
-        self._collect("value_counts", found.num_rows)
-        return found.rename_columns([*names, COUNT])
+            counted = table.mapInArrow(lambda batches: value_counts(opened(batches), groups, few), PACK)
+            own = counted.repartitionById(len(groups), self._f.col(TO))
+            merged = own.mapInArrow(lambda batches: merged_counts(batches, few), PACK).toArrow()
+        for which, data in zip(merged.column(TO).to_pylist(), merged.column(DATA), strict=True):
+            if data.is_valid:
+                found[which] = unpacked(data.as_buffer()).to_arrow()
+        return found
+
+    def _counted_by_spark(self, table: Any, places: list[str], most: int) -> Any:
+        with self._sentences():
+            return table.groupBy(*places).agg(self._f.count("*").alias(RECORDS)).limit(most + 1).toArrow()
 
     def repeats(self, names: Sequence[str], *, missing: Sequence[str] = (), staged: bool = False) -> Repeats:
         """Counted by Spark."""
@@ -138,72 +182,79 @@ class SparkEngine:
             self._source = self._source.join(gone, same, "left_anti")
 
     def encode(self, books: Sequence[Book]) -> None:
-        """One join a book."""
+        """Looked up and digested in one pass."""
         from pyspark import StorageLevel
 
+        source, lookup = self._source.columns, _lookup(self.columns, books)
+        kept = f"{tasks.COUNTED} int, {DIGEST} binary, {DATA} binary"
         with self._sentences():
-            self._coded = self._joined(self._source, self.columns, books).persist(StorageLevel.MEMORY_AND_DISK)
-            self.records = int(self._coded.count())
+            table = self._with_large(self._source, self.columns, books)
+            coded = table.mapInArrow(lambda batches: tasks.encoded(batches, lookup, source), kept)
+            self._coded = coded.persist(StorageLevel.MEMORY_AND_DISK)
+            few = self._coded.select(tasks.COUNTED, DIGEST)
+            answer = few.mapInArrow(tasks.summed, f"{tasks.COUNTED} int, {DIGEST} binary").toArrow()
             self._partitions = int(self._coded.rdd.getNumPartitions())
+        self._collect("encode", answer.num_rows)
+        self.records = sum(answer.column(0).to_pylist())
+        self._sums = added(b"".join(answer.column(1).to_pylist())).tolist()
 
     def alike(self, books: Sequence[Book]) -> dict[int, int]:
         """Grouped twice."""
-        f, table = self._f, self._joined(self._source, self.columns, books)
-        grouped = table.groupBy(*table.columns).agg(f.count("*").alias(RECORDS))
+        f, columns = self._f, [name for book in books for name in book.columns.columns]
         with self._sentences():
-            found = grouped.groupBy(RECORDS).agg(f.count("*").alias("groups")).toArrow()
+            table = self._with_large(self._source, self.columns, books)
+            rows = self._counted(table, frames, _lookup(self.columns, books), columns)
+            sizes = rows.mapInArrow(tasks.sizes, f"{RECORDS} long, groups long")
+            found = sizes.groupBy(RECORDS).agg(f.sum("groups").alias("groups")).toArrow()
         self._collect("alike", found.num_rows)
         return dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True))
 
     def sample(self, rows: int) -> pl.DataFrame:
         """Every so-manieth record of each partition."""
         step = max(1, self.records // rows)
-        turn = self._f.monotonically_increasing_id() % step
         with self._sentences():
-            found = self._coded.where(turn == 0).toArrow()
-        self._collect("sample", found.num_rows)
-        return pl.DataFrame(pl.from_arrow(found))
+            taken = self._packs().mapInArrow(lambda batches: tasks.sampled(batches, step), f"{DATA} binary").toArrow()
+        found = pl.concat(list(packs(taken.to_batches())))
+        self._collect("sample", found.height)
+        return found
 
     def weigh(self, tree: Tree, shape: Shape) -> Corners:
         """Each partition counts for itself; what they counted is added up."""
-        names = [f"q{a}" for a in range(len(shape.sets))] + list(dict.fromkeys(name for name, _ in shape.seen))
         packed = "first long, data binary"
         found = Corners(shape)
         size = int(shape.start[-1]) * shape.cell_bytes
         with self._sentences():
-            rows = self._coded.select(*names).mapInArrow(lambda batches: tasks.counted(batches, tree, shape), packed)
+            rows = self._packs().mapInArrow(lambda batches: tasks.counted(batches, tree, shape), packed)
             if size * self._partitions > TOGETHER:
                 rows = rows.groupBy("first").applyInArrow(lambda table: tasks.merged(table, shape), packed)
             answer = rows.toArrow()
         for first, data in zip(answer.column("first").to_pylist(), answer.column("data"), strict=True):
-            tasks.add_piece(found, first, tasks.unpacked(data.as_py(), shape))
+            tasks.add_piece(found, first, tasks.piece_of(data.as_py(), shape))
         self._collect("weigh", len(found.counts))
         return found
 
     def solve(self, tree: CutTree, solver: Solver, progress: Progress) -> Tally:
         """All records of a block go to one executor; those of a class that is known already stay where they are."""
         from pyspark import StorageLevel
-        from pyspark.sql.pandas.types import from_arrow_schema
 
         sent = tasks.without_records(solver)
         self._types, self._names = _announced(sent.empty)
-        announced, types = from_arrow_schema(self._types), self._types
-        flat, attributes = tree.flat(tree.numbers), len(solver.learned.domains)
+        flat, files, number = tree.flat(tree.numbers), self._files, self._f.col(TO)
         leaves = {number: leaf for number, leaf in enumerate(tree.parts) if leaf.groups is not None}
         total = fold((solver.known_class(leaf)[0] for leaf in leaves.values()), Tally.merge) if leaves else Tally()
         with self._sentences():
-            fields = ", ".join(f"{name} int" for name in (tasks.PART, *self._coded.columns))
-            routed = self._coded.mapInArrow(lambda batches: tasks.routed(batches, flat, attributes), fields)
-            blocks = routed.where(~self._f.col(tasks.PART).isin(list(leaves))) if leaves else routed
-            pieces = blocks.groupBy(tasks.PART).applyInArrow(lambda table: tasks.solved(table, sent, types), announced)
+            routed = self._packs().mapInArrow(lambda batches: tasks.routed(batches, flat), PACK)
+            blocks = routed.where(~number.isin(list(leaves))) if leaves else routed
+            # A block is a partition of its own: whole, however many there are.
+            pieces = blocks.repartitionById(len(tree.parts), number).mapInArrow(
+                lambda batches: tasks.solved(batches, sent, files), PIECE
+            )
             if leaves:
-                rest = routed.where(self._f.col(tasks.PART).isin(list(leaves)))
-                pieces = pieces.union(
-                    rest.mapInArrow(lambda batches: tasks.known(batches, sent, leaves, types), announced)
-                )
+                rest = routed.where(number.isin(list(leaves)))
+                pieces = pieces.union(rest.mapInArrow(lambda batches: tasks.known(batches, sent, leaves, files), PIECE))
             self._pieces = pieces.persist(StorageLevel.DISK_ONLY)
-            notes = self._pieces.select(tasks.NOTE).where(self._f.col(tasks.NOTE).isNotNull())
-            told = notes.mapInArrow(tasks.folded_notes, f"{tasks.NOTE} string").toArrow().column(0).to_pylist()
+            notes = self._pieces.select(NOTE).where(self._f.col(NOTE).isNotNull())
+            told = notes.mapInArrow(tasks.folded_notes, f"{NOTE} string").toArrow().column(0).to_pylist()
         self._collect("solve", len(told))
         for note in told:
             total.merge(tasks.tallied(note))
@@ -211,37 +262,33 @@ class SparkEngine:
         return total
 
     def publish(self, seed: int | None, whole: Sequence[str]) -> None:
-        """Sorted by two digests of the rows and the seed, and then by what they show."""
-        f = self._f
-        places = [f"x{i}" for i in range(len(self._names))]
-        shown = [
-            f.col(place).cast("long").alias(place) if name in whole else f.col(place)
-            for name, place in zip(self._names, places, strict=True)
-        ]
-        table = self._pieces.select(*shown)
-        if seed is not None:
-            files = max(1, math.ceil(self.records / FILE))
-            digests = {f"h{i}": f.xxhash64(f.lit(f"{seed} {i}"), *places) for i in range(2)}
-            # The file is the upper end of the first digest: where a file ends tells as little as the order.
-            upper = f.shiftright(f.shiftrightunsigned("h0", 33) * f.lit(files), 31).cast("int")
-            table = table.withColumns(digests).withColumn("file", upper).repartitionById(files, f.col("file"))
-            table = table.sortWithinPartitions("h0", "h1", *places).select(*places)
+        """Each file put into order by those who have its rows."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        number = self._f.col(TO)
+        types = pa.schema(
+            pa.field(field.name, pa.int64() if name in whole else field.type)
+            for field, name in zip(self._types, self._names, strict=True)
+        )
         with self._sentences():
+            pieces = self._pieces.where(number >= 0).select(TO, DATA).repartitionById(self._files, number)
+            table = pieces.mapInArrow(lambda batches: tasks.in_order(batches, types), from_arrow_schema(types))
             table.toDF(*self._names).write.parquet(self.staged, compression="zstd")
             self.files.tidy(self.staged)
             self.digest = self._digest_of_files(self.staged)
         self._pieces.unpersist()
 
     def judge(self, books: Sequence[Book], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]) -> T:
-        """Counted, and put together and sorted by class, so that each is whole."""
+        """Counted and put together, so that each class is whole."""
         self.require_untouched()
         names = [name for book in books for name in book.columns.columns]
         classes = [name for name in names if name.startswith("c")]
         with self._sentences():
-            table = self._joined(self._read_staged(), self._names, books)
-            counted = table.groupBy(*names).agg(self._f.count("*").alias(RECORDS))
-            ordered = counted.repartition(*classes).sortWithinPartitions(*classes)
-            answer = ordered.mapInArrow(
+            table, opened = self._contents(self._place), tasks.staged_frames
+            if any(len(book.values) > SMALL for book in books):
+                table, opened = self._with_large(self._read_staged(), self._names, books), frames
+            rows = self._counted(table, opened, _lookup(self._names, books), classes)
+            answer = rows.mapInArrow(
                 lambda batches: tasks.judged_classes(batches, classes, judged, merge), "data binary"
             ).toArrow()
         self._collect("judge", answer.num_rows)
@@ -255,15 +302,8 @@ class SparkEngine:
             return pl.DataFrame(pl.from_arrow(self._read_staged().limit(0).toArrow().rename_columns(self._names)))
 
     def fingerprint(self) -> bytes:
-        """Of all rows, whose digests are added up: in which order they come makes no difference."""
-        f = self._f
-        row = f.sha2(f.to_json(f.struct(*self._source.columns)), 256)
-        # Fifteen digits of sixteen at a time fit into a whole number of 64 bits, and their sum into one of 38 digits.
-        words = [f.conv(f.substring(row, 1 + 15 * i, 15), 16, 10).cast("decimal(38,0)") for i in range(4)]
-        with self._sentences():
-            sums = self._source.agg(f.count("*"), *(f.sum(word) for word in words)).collect()[0]
-        self._collect("fingerprint", 1)
-        return " ".join(str(value) for value in (*sums, *self.columns)).encode()
+        """Of all rows, whose digests were added up: in which order they come makes no difference."""
+        return " ".join(str(value) for value in (self.records, *self._sums, *self.columns)).encode()
 
     def frame(self) -> Any:
         """The masked table as a Spark DataFrame, wherever it lies by now."""
@@ -366,19 +406,33 @@ class SparkEngine:
         with self._sentences():
             return self.session.read.parquet(self._place).toDF(*(f"x{i}" for i in range(len(self._names))))
 
-    def _joined(self, table: Any, names: Sequence[str], books: Sequence[Book]) -> Any:
-        """What the books say of each record."""
+    @property
+    def _files(self) -> int:
+        """How many files the staged table has, and in how many parts it is judged."""
+        return max(1, math.ceil(self.records / FILE))
+
+    def _packs(self) -> Any:
+        """The coded table."""
+        return self._coded.select(DATA)
+
+    def _counted(
+        self, table: Any, opened: Callable[[Any], Iterator[pl.DataFrame]], lookup: tasks.Lookup, by: Sequence[str]
+    ) -> Any:
+        """Records that books say the same of, counted; those that agree `by` some of it are in one partition."""
+        buckets = self._files
+        counted = table.mapInArrow(lambda batches: tasks.counted_rows(opened(batches), lookup, by, buckets), PACK)
+        return counted.repartitionById(buckets, self._f.col(TO))
+
+    def _with_large(self, table: Any, names: Sequence[str], books: Sequence[Book]) -> Any:
+        """The table with what large books say beside each record."""
         f = self._f
-        for i, book in enumerate(books):
+        for i, book in enumerate(book for book in books if len(book.values) > SMALL):
             keys = {f"b{i}k{j}": book.values.column(name) for j, name in enumerate(book.names)}
             columns = {name: pa.array(book.columns[name].to_numpy()) for name in book.columns.columns}
             given = self.session.createDataFrame(pa.table({**keys, **columns}))
-            same = [
-                f.col(f"x{list(names).index(name)}").eqNullSafe(f.col(key))
-                for name, key in zip(book.names, keys, strict=True)
-            ]
-            table = table.join(f.broadcast(given) if len(book.values) <= SMALL else given, same, "inner")
-        return table.select(*(name for book in books for name in book.columns.columns))
+            same = [f.col(place).eqNullSafe(f.col(key)) for place, key in zip(_places(book, names), keys, strict=True)]
+            table = table.join(given, same, "inner").drop(*keys)
+        return table
 
     def _digest_of_files(self, place: str) -> str:
         """Of all files' bytes, whatever they are called."""
@@ -435,7 +489,7 @@ def _explained(problem: Exception) -> Exception:
 
 
 def _announced(empty: pl.DataFrame) -> tuple[Any, list[str]]:
-    """The types in which blocks are given back, by places and with a note beside them, and their names."""
+    """The types in which rows are published, by places, and their names."""
     plain = empty.to_arrow(compat_level=pl.CompatLevel.oldest())
     fields = []
     for i, (field, name) in enumerate(zip(plain.schema, empty.columns, strict=True)):
@@ -447,7 +501,22 @@ def _announced(empty: pl.DataFrame) -> tuple[Any, list[str]]:
                 f"Column '{name}' has values ({kind}) that Spark does not write to Parquet; make them numbers or texts first."
             )
         fields.append(pa.field(f"x{i}", kind))
-    return pa.schema([*fields, pa.field(tasks.NOTE, pa.string())]), empty.columns
+    return pa.schema(fields), empty.columns
+
+
+def _lookup(names: Sequence[str], books: Sequence[Book]) -> tasks.Lookup:
+    """The small books, for executors."""
+    small = [
+        Book(_places(book, names), book.values.rename_columns(list(_places(book, names))), book.columns)
+        for book in books
+        if len(book.values) <= SMALL
+    ]
+    return tasks.Lookup(tuple(small), tuple(name for book in books for name in book.columns.columns))
+
+
+def _places(book: Book, names: Sequence[str]) -> tuple[str, ...]:
+    """How the columns of a book are called here."""
+    return tuple(f"x{list(names).index(name)}" for name in book.names)
 
 
 def _temporary(session: Any) -> str:

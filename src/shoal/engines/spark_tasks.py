@@ -17,11 +17,14 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shoal.engines.base import Book, fold
-from shoal.engines.corners import Corners, Shape, coded_arrays
+from shoal.engines.base import RECORDS, Book, fold
+from shoal.engines.corners import Corners, Shape, coded_arrays, stacked
 from shoal.engines.cutting import Leaf
+from shoal.engines.digests import added, row_keys, row_sums
+from shoal.engines.looking_up import looked_up
 from shoal.engines.memory import whole_classes
 from shoal.engines.solving import Solver
+from shoal.engines.spark_packs import DATA, DIGEST, NOTE, TO, a_row, bucket, frames, packed, packs, parted, sent
 from shoal.engines.texts import text_pieces
 from shoal.errors import InternalError, ShoalError
 from shoal.kernels.corners import Tree, route
@@ -29,21 +32,50 @@ from shoal.measures.folding import Sum, Tally
 
 T = TypeVar("T")
 
-NOTE = "note"
-"""The column beside published rows in which the first row of a block says what the block cost, or why it failed."""
-PART = "part"
-"""The column that says in which part of the table a coded record is."""
+COUNTED = "counted"
+"""The column that says how many records a pack has."""
 CHUNK = 4 << 20
 """Bytes of counts in one row that is merged: small enough for any executor, large enough to be few."""
 SLICE = 1 << 16
-"""Rows of a staged file that become text at a time."""
+"""Rows of a staged file that are read or written at a time."""
+CLASSES = 1 << 17
+"""Rows of classes that are judged at a time."""
 
 
-def frames(batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
-    """Batches that have rows, as frames."""
+class Lookup(NamedTuple):
+    """Books for executors, and the columns that all books give; those of books that are not here stand beside the records."""
+
+    books: tuple[Book, ...]
+    columns: tuple[str, ...]
+
+    def coded(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """What all books say of records."""
+        beside = rows.select(name for name in self.columns if name in rows.columns)
+        found = looked_up(rows, self.books) if self.books else rows.select()
+        return pl.concat([found, beside], how="horizontal").select(self.columns)
+
+
+def encoded(batches: Iterable[Any], lookup: Lookup, source: Sequence[str]) -> Iterator[Any]:
+    """Records looked up and packed, with a digest of all columns of the `source`."""
+    for rows in frames(batches):
+        digest = row_sums(rows.select(source)).tobytes()
+        yield a_row(**{COUNTED: rows.height, DIGEST: digest, DATA: packed(lookup.coded(rows))})
+
+
+def summed(batches: Iterable[Any]) -> Iterator[Any]:
+    """How many records a partition has, and the sum of their digests."""
     for batch in batches:
         if batch.num_rows:
-            yield pl.DataFrame(pl.from_arrow(batch))
+            digest = added(b"".join(batch.column(DIGEST).to_pylist())).tobytes()
+            yield a_row(**{COUNTED: sum(batch.column(COUNTED).to_pylist()), DIGEST: digest})
+
+
+def sampled(batches: Iterable[Any], step: int) -> Iterator[Any]:
+    """Every so-manieth record of a partition."""
+    seen = 0
+    for rows in packs(batches):
+        yield a_row(**{DATA: packed(rows.gather_every(step, -seen % step))})
+        seen += rows.height
 
 
 class Piece(NamedTuple):
@@ -63,23 +95,23 @@ def cells_a_row(shape: Shape) -> int:
 def counted(batches: Iterable[Any], tree: Tree, shape: Shape) -> Iterator[Any]:
     """The corners of all records of a partition, packed: rows of the first cell and the counts of some from there on."""
     found = Corners(shape)
-    for rows in frames(batches):
+    for rows in packs(batches):
         found.add(tree, *coded_arrays(rows, shape.seen))
     step = cells_a_row(shape)
     for first in range(0, len(found.counts), step):
         last = first + step
         if found.counts[first:last].any():
             arrays = found.counts, found.ends, found.bits, found.histograms
-            yield _packed(first, b"".join(array[first:last].tobytes() for array in arrays))
+            yield _counts(first, b"".join(array[first:last].tobytes() for array in arrays))
 
 
-def _packed(first: int, data: bytes) -> Any:
+def _counts(first: int, data: bytes) -> Any:
     return pa.RecordBatch.from_arrays(
         [pa.array([first], pa.int64()), pa.array([data], pa.binary())], names=["first", "data"]
     )
 
 
-def unpacked(data: bytes, shape: Shape) -> Piece:
+def piece_of(data: bytes, shape: Shape) -> Piece:
     """Packed counts as arrays."""
     attributes, words, values = len(shape.sets), shape.words, int(shape.view_start[-1])
     cells = len(data) // (8 * (1 + attributes + words + values))
@@ -114,22 +146,23 @@ def _add(into: Piece, other: Piece) -> None:
 def merged(table: Any, shape: Shape) -> Any:
     """Rows of packed counts that begin with the same cell, as one row."""
     first = table.column("first")[0].as_py()
-    pieces = [unpacked(data.as_py(), shape) for data in table.column("data")]
+    pieces = [piece_of(data.as_py(), shape) for data in table.column("data")]
     counts, ends, bits, histograms = pieces[0]
     total = Piece(counts.copy(), ends.copy(), bits.copy(), histograms.copy())
     for piece in pieces[1:]:
         _add(total, piece)
-    return pa.Table.from_batches([_packed(first, b"".join(array.tobytes() for array in total))])
+    return pa.Table.from_batches([_counts(first, b"".join(array.tobytes() for array in total))])
 
 
-def routed(batches: Iterable[Any], tree: Tree, attributes: int) -> Iterator[Any]:
-    """Coded records with the number of their part before them."""
-    for batch in batches:
-        codes = np.stack([batch.column(f"q{a}").to_numpy() for a in range(attributes)]).astype(np.int32, copy=False)
-        part = np.empty(batch.num_rows, dtype=np.int32)
-        route(tree, np.ascontiguousarray(codes), part)
-        names = [PART, *batch.schema.names]
-        yield pa.RecordBatch.from_arrays([pa.array(part), *batch.columns], names=names)
+def routed(batches: Iterable[Any], tree: Tree) -> Iterator[Any]:
+    """Coded records, packed by their parts."""
+    return sent((rows, _parts(rows, tree)) for rows in packs(batches))
+
+
+def _parts(rows: pl.DataFrame, tree: Tree) -> NDArray[np.int64]:
+    part = np.empty(rows.height, dtype=np.int32)
+    route(tree, stacked(rows, "q"), part)
+    return part.astype(np.int64)
 
 
 def without_records(solver: Solver) -> Solver:
@@ -139,33 +172,57 @@ def without_records(solver: Solver) -> Solver:
     return replace(solver, learned=replace(solver.learned, books=books, published=published))
 
 
-def solved(table: Any, solver: Solver, types: Any) -> Any:
+def solved(batches: Iterable[Any], solver: Solver, files: int) -> Iterator[Any]:
     """All records of a block: what they publish, with a note of what it cost. An error of the house is a note too."""
-    number = table.column(PART)[0].as_py()
-    rows = pl.DataFrame(pl.from_arrow(table)).drop(PART)
+    rows: list[pl.DataFrame] = []
+    number = -1
+    for batch in batches:
+        rows += packs([batch])
+        number = batch.column(TO)[0].as_py() if batch.num_rows else number
+    if not rows:
+        return
     try:
-        published, found = solver.block(number, rows)
+        published, found = solver.block(number, pl.concat(rows))
     except ShoalError as problem:
         told = json.dumps({"error": [type(problem).__name__, str(problem)]})
-        return pa.Table.from_pylist([{NOTE: told}], schema=types)
-    return _typed(published, noted(found), types)
+        yield a_row(**{TO: -1, DATA: None, NOTE: told})
+        return
+    yield a_row(**{TO: -1, DATA: None, NOTE: noted(found)})
+    yield from _to_files(published, solver.seed, files)
 
 
-def known(batches: Iterable[Any], solver: Solver, leaves: Mapping[int, Leaf], types: Any) -> Iterator[Any]:
+def known(batches: Iterable[Any], solver: Solver, leaves: Mapping[int, Leaf], files: int) -> Iterator[Any]:
     """Records of classes that are known already: what they publish."""
-    for rows in frames(batches):
-        for (number,), some in rows.partition_by(PART, as_dict=True, include_key=False).items():
-            yield from _typed(solver.known(leaves[int(number)], some), None, types).to_batches()
+    for batch in batches:
+        for number, rows in zip(batch.column(TO).to_pylist(), packs([batch]), strict=True):
+            yield from _to_files(solver.known(leaves[number], rows), solver.seed, files)
 
 
-def _typed(published: pl.DataFrame, note: str | None, types: Any) -> Any:
-    """Published rows in the types that were announced, by their places."""
-    if published.width != len(types) - 1:
-        raise InternalError(f"{published.width} columns came out of a block where {len(types) - 1} were announced")
-    plain = published.to_arrow(compat_level=pl.CompatLevel.oldest())
-    notes = pa.array([note, *[None] * (published.height - 1)], pa.string())
-    columns = [column.cast(field.type) for column, field in zip(plain.columns, types, strict=False)]
-    return pa.Table.from_arrays([*columns, notes], schema=types)
+def _to_files(published: pl.DataFrame, seed: int, files: int) -> Iterator[Any]:
+    """Published rows packed by the file they go to, with the numbers by which they are put into order there.
+
+    The file is the upper end of the first number: where a file ends tells as little as the order.
+    """
+    first, second = row_keys(published, seed)
+    named = published.rename({name: f"x{i}" for i, name in enumerate(published.columns)})
+    keyed = named.with_columns(pl.Series("h0", first), pl.Series("h1", second))
+    file = ((first >> np.uint64(32)) * np.uint64(files)) >> np.uint64(32)
+    for number, rows in parted(keyed, file.astype(np.int64)):
+        yield a_row(**{TO: number, DATA: packed(rows), NOTE: None})
+
+
+def in_order(batches: Iterable[Any], types: Any) -> Iterator[Any]:
+    """All rows of a file in the order of their numbers, in the types that were announced, by their places."""
+    rows = list(packs(batches))
+    if not rows:
+        return
+    ordered = pl.concat(rows).sort("h0", "h1").drop("h0", "h1")
+    if ordered.width != len(types):
+        raise InternalError(f"{ordered.width} columns came out of a block where {len(types)} were announced")
+    for some in ordered.iter_slices(SLICE):
+        plain = some.to_arrow(compat_level=pl.CompatLevel.oldest())
+        columns = [column.cast(field.type) for column, field in zip(plain.columns, types, strict=True)]
+        yield from pa.Table.from_arrays(columns, schema=types).to_batches()
 
 
 def noted(found: Tally) -> str:
@@ -196,8 +253,8 @@ def tallied(text: str) -> Tally:
 def folded_notes(batches: Iterable[Any]) -> Iterator[Any]:
     """All notes of a partition as one; an error is passed on as it is."""
     total, any_there = Tally(), False
-    for rows in frames(batches):
-        for text in rows[NOTE].drop_nulls():
+    for batch in batches:
+        for text in batch.column(NOTE).drop_null().to_pylist():
             if text.startswith('{"error"'):
                 yield pa.RecordBatch.from_arrays([pa.array([text])], names=[NOTE])
                 return
@@ -207,14 +264,47 @@ def folded_notes(batches: Iterable[Any]) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([pa.array([noted(total)])], names=[NOTE])
 
 
+def counted_rows(rows: Iterable[pl.DataFrame], lookup: Lookup, by: Sequence[str], buckets: int) -> Iterator[Any]:
+    """Records looked up, equal ones counted and packed by the bucket that the columns `by` say."""
+    counted = (lookup.coded(some).group_by(pl.all()).len(name=RECORDS) for some in rows)
+    return sent((some, bucket(some, by, buckets)) for some in counted)
+
+
+def together(batches: Iterable[Any]) -> pl.DataFrame:
+    """All rows of a bucket, equal ones counted."""
+    rows = list(packs(batches))
+    if not rows:
+        return pl.DataFrame()
+    counted = pl.concat(rows)
+    return counted.group_by(pl.all().exclude(RECORDS)).agg(pl.col(RECORDS).cast(pl.Int64).sum())
+
+
+def sizes(batches: Iterable[Any]) -> Iterator[Any]:
+    """How many groups of so many equal rows a bucket has."""
+    rows = together(batches)
+    if rows.height:
+        found = rows.group_by(RECORDS).len(name="groups").select(pl.all().cast(pl.Int64))
+        yield from found.to_arrow().to_batches()
+
+
 def judged_classes(
     batches: Iterable[Any], classes: Sequence[str], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]
 ) -> Iterator[Any]:
-    """What was found in the classes of a partition, which has them whole and sorted."""
-    verdicts = [judged(rows) for rows in whole_classes(frames(batches), classes)]
-    if verdicts:
+    """What was found in the classes of a bucket, which has them whole."""
+    rows = together(batches)
+    if rows.height:
+        ordered = rows.sort(classes)
+        verdicts = [judged(some) for some in whole_classes(ordered.iter_slices(CLASSES), classes)]
         data = pickle.dumps(fold(verdicts, merge))
         yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["data"])
+
+
+def staged_frames(batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+    """The rows of staged files, whose columns go by their places."""
+    for batch in batches:
+        for content in batch.column("content"):
+            for rows in _slices(content.as_buffer()):
+                yield rows.rename({name: f"x{i}" for i, name in enumerate(rows.columns)})
 
 
 def texts(batches: Iterable[Any], name: str, safe_csv: bool) -> Iterator[Any]:

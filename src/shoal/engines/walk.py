@@ -137,9 +137,11 @@ class LargeRelease:
     def formulas(self) -> dict[str, int]:
         """How many cells of each column a spreadsheet would run as formulas, where there are any."""
         empty = self.engine.staged_columns()
+        names = [name for name, dtype in empty.schema.items() if dtype == pl.String]
         found = {}
-        for name in (name for name, dtype in empty.schema.items() if dtype == pl.String):
-            counted = self.engine.value_counts([name], most=MOST, staged=True)
+        for name, counted in zip(
+            names, self.engine.value_counts([[name] for name in names], most=MOST, staged=True), strict=True
+        ):
             runs = pl.Series(counted.column(name)).str.contains(FORMULA).fill_null(False)
             found[name] = int(pl.Series(counted.column(COUNT)).filter(runs).sum())
         return {name: count for name, count in found.items() if count}
@@ -205,9 +207,9 @@ def _walked(
         if settings.recode == "suppress":
             learned, settings = replace(learned, data=cellwise(learned.data)), replace(settings, objective="il")
         _require_feasible(learned, settings)
-        digest = engine.fingerprint()
     with told.stage("encoding", 0.1):
         engine.encode(learned.books)
+        digest = engine.fingerprint()
         sample = engine.sample(SAMPLE)
         found = _examined(engine, learned, sample)
     space = learned.data.space(settings.objective)

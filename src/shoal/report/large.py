@@ -141,7 +141,8 @@ class Afar(Published):
         from shoal.engines.base import COUNT
         from shoal.engines.learning import MOST
 
-        table = pl.DataFrame(pl.from_arrow(self.opened.engine.value_counts(columns, most=MOST, staged=True)))
+        (found,) = self.opened.engine.value_counts([columns], most=MOST, staged=True)
+        table = pl.DataFrame(pl.from_arrow(found))
         if table.height > MOST:
             raise InputError(f"Column '{columns[0]}' has more than {MOST:,} different values; give it coarser ones.")
         table = table.sort(columns)
