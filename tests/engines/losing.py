@@ -1,7 +1,7 @@
 """Walk a table on a cluster of two executors, and lose one of them during each stage; a program of its own for its own cluster.
 
 Prints one line a run: when the executor was killed, how many were, and a digest of the staged rows (footers of files may differ between Java
-machines, docs/scale.md#spark).
+machines, docs/scale.md#spark). The first is of a walk in memory, where there is none to lose.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.engines.conftest import started
 from tests.tables import random_table
 
 import shoal
+from shoal.engines.memory import MemoryEngine
 from shoal.engines.spark import SparkEngine
 from shoal.engines.walk import Settings, walk
 
@@ -28,18 +29,20 @@ def main(folder: Path) -> None:
     session = started("local-cluster[2,1,1536]", folder)
     data = random_table(4, 400)
     frame = session.createDataFrame(data.frame.to_arrow(compat_level=pl.CompatLevel.oldest())).repartition(3)
-    for stage in ("never", "weigh", "solve", "judge"):
+    settings = Settings(algorithm="mondrian", refine=False, blocks=100)
+    print("never", 0, _digest(walk(MemoryEngine(data.frame.to_arrow()), data.schema, POLICY, settings).frame))
+    for stage in ("weigh", "solve", "judge"):
         killed = folder / f"killed-{stage}"
         engine = _Losing(frame, staging=folder)
         engine.stage, engine.killed = stage, killed
-        with walk(engine, data.schema, POLICY, Settings(algorithm="mondrian", refine=False, blocks=100)):
-            print(stage, int(killed.exists()), _rows(engine.staged), flush=True)
+        with walk(engine, data.schema, POLICY, settings):
+            staged = pl.read_parquet(engine.staged.removeprefix("file:") + "/*.parquet")
+            print(stage, int(killed.exists()), _digest(staged), flush=True)
     session.stop()
 
 
-def _rows(staged: str) -> str:
-    """A digest of the rows, whatever file each is in."""
-    table = pl.read_parquet(staged.removeprefix("file:") + "/*.parquet")
+def _digest(table: pl.DataFrame) -> str:
+    """A digest of the rows, in whatever order."""
     return sha256(repr(sorted(map(repr, table.rows()))).encode()).hexdigest()
 
 

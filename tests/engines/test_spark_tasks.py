@@ -14,15 +14,16 @@ import pyarrow as pa
 import pytest
 from tests.tables import random_table
 
-from shoal.engines import spark_session, spark_tasks
+from shoal.engines import spark_corners, spark_session, spark_tasks
 from shoal.engines.base import Book
 from shoal.engines.corners import Corners, Part, Shape
 from shoal.engines.cutting import CutTree
 from shoal.engines.spark import SparkEngine
+from shoal.engines.spark_corners import add_piece, counted, merged, piece_of
 from shoal.engines.spark_packs import TO, a_row, bucket, packed, packs, sent
 from shoal.engines.spark_session import is_spark, java_version, require_java
 from shoal.engines.spark_session import spark_session as session_at
-from shoal.engines.spark_tasks import add_piece, counted, folded_notes, merged, noted, piece_of, tallied
+from shoal.engines.spark_tasks import folded_notes, noted, tallied
 from shoal.errors import InfeasibleError, InternalError, MissingExtraError, ShoalError, UnsupportedError
 from shoal.measures.folding import Tally
 
@@ -38,7 +39,7 @@ def coded(n: int, seed: int) -> pl.DataFrame:
 @pytest.mark.parametrize("chunk", [1, 700, 1 << 20])
 def test_packed_counts_are_the_counts(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever partitions and pieces they were counted in, and whoever added them up."""
-    monkeypatch.setattr(spark_tasks, "CHUNK", chunk)
+    monkeypatch.setattr(spark_corners, "CHUNK", chunk)
     rows = coded(500, 1)
     tree = CutTree()
     tree.split(0, 1, [(0, 30)])
@@ -48,7 +49,7 @@ def test_packed_counts_are_the_counts(chunk: int, monkeypatch: pytest.MonkeyPatc
     views = (("s0", np.array([0, 1, -1, 2], dtype=np.int32)),)
     shape = Shape(parts, (0, 0, 70), np.array([0, 3]), views)
     wanted = Corners(shape)
-    wanted.add(flat, *spark_tasks.coded_arrays(rows, shape.seen))
+    wanted.add(flat, *spark_corners.coded_arrays(rows, shape.seen))
     batches = [list(counted([a_row(data=packed(one))], flat, shape)) for one in (rows[:100], rows[100:])]
     table = pa.Table.from_batches([batch for some in batches for batch in some])
     for together in (False, True):

@@ -14,7 +14,7 @@ from tests.engines.test_spark import PLAIN, P, given, rows_of
 
 import shoal
 from shoal.engines import spark as engines
-from shoal.engines import spark_tasks as tasks
+from shoal.engines import spark_staged as tasks
 from shoal.engines.spark import SparkEngine
 from shoal.engines.spark_release import anonymize_spark
 from shoal.engines.walk import Settings

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import polars as pl
 import pyarrow as pa
 
+from shoal.engines import spark_corners as corners
+from shoal.engines import spark_staged as staged_files
 from shoal.engines import spark_tasks as tasks
 from shoal.engines.base import COUNT, RECORDS, Book, Repeats, fold, require_told_apart
 from shoal.engines.corners import Corners, Shape
@@ -118,7 +120,7 @@ class SparkEngine:
         names = list(dict.fromkeys(name for group in groups for name in group))
         table, places = self._table(staged, names)
         place = dict(zip(names, places, strict=True))
-        rows, opened = (self._contents(self._place), tasks.staged_frames) if staged else (table, frames)
+        rows, opened = (self._contents(self._place), staged_files.staged_frames) if staged else (table, frames)
         usual = {name for name, field in zip(names, table.schema, strict=True) if field.dataType.typeName() in USUAL}
         asked = {
             which: [place[name] for name in group] for which, group in enumerate(groups) if usual.issuperset(group)
@@ -224,12 +226,12 @@ class SparkEngine:
         found = Corners(shape)
         size = int(shape.start[-1]) * shape.cell_bytes
         with self._sentences():
-            rows = self._packs().mapInArrow(lambda batches: tasks.counted(batches, tree, shape), packed)
+            rows = self._packs().mapInArrow(lambda batches: corners.counted(batches, tree, shape), packed)
             if size * self._partitions > TOGETHER:
-                rows = rows.groupBy("first").applyInArrow(lambda table: tasks.merged(table, shape), packed)
+                rows = rows.groupBy("first").applyInArrow(lambda table: corners.merged(table, shape), packed)
             answer = rows.toArrow()
         for first, data in zip(answer.column("first").to_pylist(), answer.column("data"), strict=True):
-            tasks.add_piece(found, first, tasks.piece_of(data.as_py(), shape))
+            corners.add_piece(found, first, corners.piece_of(data.as_py(), shape))
         self._collect("weigh", len(found.counts))
         return found
 
@@ -272,7 +274,7 @@ class SparkEngine:
         )
         with self._sentences():
             pieces = self._pieces.where(number >= 0).select(TO, DATA).repartitionById(self._files, number)
-            table = pieces.mapInArrow(lambda batches: tasks.in_order(batches, types), from_arrow_schema(types))
+            table = pieces.mapInArrow(lambda batches: staged_files.in_order(batches, types), from_arrow_schema(types))
             table.toDF(*self._names).write.parquet(self.staged, compression="zstd")
             self.files.tidy(self.staged)
             self.digest = self._digest_of_files(self.staged)
@@ -284,7 +286,7 @@ class SparkEngine:
         names = [name for book in books for name in book.columns.columns]
         classes = [name for name in names if name.startswith("c")]
         with self._sentences():
-            table, opened = self._contents(self._place), tasks.staged_frames
+            table, opened = self._contents(self._place), staged_files.staged_frames
             if any(len(book.values) > SMALL for book in books):
                 table, opened = self._with_large(self._read_staged(), self._names, books), frames
             rows = self._counted(table, opened, _lookup(self._names, books), classes)
@@ -328,13 +330,13 @@ class SparkEngine:
             number = self._f.col("number")
             parts = max(self.files.numbers(self._place)) + 1
             lines = files.repartitionById(parts, number).mapInArrow(
-                lambda batches: tasks.texts(batches, name, safe_csv), "value string"
+                lambda batches: staged_files.texts(batches, name, safe_csv), "value string"
             )
             lines.write.text(place, lineSep="\n", compression="none")
             self.files.tidy(place)
             digest = self._digest_of_files(place)
             pairs = files.join(self._contents(place).withColumnRenamed("content", "written"), "number", "full")
-            found = pairs.mapInArrow(lambda batches: tasks.compared(batches, name, safe_csv), "wrong string")
+            found = pairs.mapInArrow(lambda batches: staged_files.compared(batches, name, safe_csv), "wrong string")
             wrong = found.where(found.wrong != "").limit(1).toArrow().column(0).to_pylist()
         self._collect("text", len(wrong))
         if wrong:

@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -151,13 +151,9 @@ class Book:
             rows.clear()  # made by code that measured something else
         path = self.path(experiment)
         if path is not None:
-            text = io.StringIO()
-            writer = csv.DictWriter(text, [*row, *TAIL[1:]], lineterminator="\n")
-            if not rows:
-                writer.writeheader()
-            writer.writerow({**row, "settings": experiment.digest, "version": VERSION})
+            lines = [] if rows else [_header(row)]
             with path.open("a" if rows else "w", encoding="utf-8", newline="") as handle:
-                handle.write(text.getvalue())
+                handle.write(_text([*lines, _line(row, experiment)]))
         rows.append(row)
 
     def sort(self, experiment: Experiment, quick: bool) -> None:
@@ -169,18 +165,29 @@ class Book:
             return
         path = self.path(experiment)
         if path is not None:
-            tail = {"settings": experiment.digest, "version": VERSION}
-            text = io.StringIO()
-            writer = csv.DictWriter(text, [*ordered[0], *tail], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({**row, **tail} for row in ordered)
+            text = _text([_header(ordered[0]), *(_line(row, experiment) for row in ordered)])
             with atomic_path(path, force=True) as temporary:
-                temporary.write_text(text.getvalue(), encoding="utf-8")
+                temporary.write_text(text, encoding="utf-8")
         rows[:] = ordered
 
     def of(self, experiment: Experiment, quick: bool) -> list[Row]:
         """The rows of the cells that are asked for, and no others that lie in the file."""
         return [row for row in self.known(experiment, experiment.cells(quick)) if row is not None]
+
+
+def _header(row: Row) -> list[str]:
+    return [*row, *TAIL[1:]]
+
+
+def _line(row: Row, experiment: Experiment) -> list[Value]:
+    return [*row.values(), experiment.digest, VERSION]
+
+
+def _text(lines: Iterable[Sequence[Value]]) -> str:
+    """Lines of a file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
 
 
 def _read(path: Path, digest: str) -> list[Row]:
@@ -196,11 +203,10 @@ def _read(path: Path, digest: str) -> list[Row]:
     if tuple(header[-3:]) != TAIL or any(len(line) != len(header) or line[-1] != VERSION for line in lines[1:]):
         raise InputError(f"'{path}' holds no rows of this version of Shoal; choose another folder, or delete the file.")
     kept = [line for line in lines[1:] if line[-2] == digest]
-    whole = io.StringIO()
-    csv.writer(whole, lineterminator="\n").writerows([header, *kept])
-    if whole.getvalue() != text:
+    whole = _text([header, *kept])
+    if whole != text:
         with atomic_path(path, force=True) as temporary:
-            temporary.write_text(whole.getvalue(), encoding="utf-8")
+            temporary.write_text(whole, encoding="utf-8")
     return [{key: _value(cell) for key, cell in zip(header[:-2], line[:-2], strict=True)} for line in kept]
 
 
