@@ -72,8 +72,10 @@ def ran(name: str, script: Path, peer: Path | None) -> bool:
 
 
 def write_page(scripts: dict[str, Path]) -> None:
-    """The page: what every script says it measures, and what it printed last."""
-    parts = [INTRODUCTION.format(cores=os.cpu_count()), f"## At a glance\n\n{summary()}"]
+    """The page: what every script says it measures, and what it printed last, here or before."""
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    kept_parts = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in before.split("\n## ")[1:]}
+    parts = [INTRODUCTION.format(cores=os.cpu_count()), f"## At a glance\n\n{summary(before)}"]
     for name, script in scripts.items():
         printed = OUT / f"{name}.txt"
         if printed.exists():
@@ -84,6 +86,8 @@ def write_page(scripts: dict[str, Path]) -> None:
             kept = [line.rstrip() for line in printed.read_text(encoding="utf-8").splitlines()]
             shown = "\n".join(line for line in kept if not line.startswith("written: ")).strip()
             parts.append(f"## {name}\n\n{prose}\n\n```text\n{shown}\n```\n")
+        elif name in kept_parts:
+            parts.append(kept_parts[name])
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 
 
