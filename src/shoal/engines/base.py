@@ -110,8 +110,8 @@ class Engine(Protocol):
     def solve(self, tree: CutTree, solver: Solver, progress: Progress) -> Tally:
         """Give the coded records of each leaf to the solver and stage what it publishes; its tallies, merged."""
 
-    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
-        """Order the staged rows by what they show and the seed alone (None: as they are).
+    def publish(self, whole: Sequence[str]) -> None:
+        """Order the staged rows by what they show and the solver's seed alone.
 
         The columns `whole` are numbers in which every one turned out to be a whole one.
         """

@@ -344,7 +344,7 @@ class DuckEngine:
         group = max(2048, published.height // self._stretches)
         found.sort("h0", "h1").write_parquet(path, compression="lz4", row_group_size=group)
 
-    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
+    def publish(self, whole: Sequence[str]) -> None:
         """Merged by digest, a stretch after the other: an order that is a function of what is published alone."""
         import pyarrow.parquet as pq
 

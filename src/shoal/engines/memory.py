@@ -40,6 +40,7 @@ class MemoryEngine:
     """How many rows each answer had, for whoever wants to know that none grows with the records."""
     coded: pl.DataFrame = field(default_factory=pl.DataFrame)
     staged: pl.DataFrame = field(default_factory=pl.DataFrame)
+    seed: int = 0
     name: str = "memory"
 
     @property
@@ -115,14 +116,13 @@ class MemoryEngine:
                 published, found = solver.known(leaf, rows), solver.known_class(leaf)[0]
             staged.append(published)
             total.merge(found)
-        self.staged = pl.concat(staged)
+        self.staged, self.seed = pl.concat(staged), solver.seed
         return total
 
-    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
+    def publish(self, whole: Sequence[str]) -> None:
         """Shuffle as `shoal.road` does."""
-        self.staged = self.staged.with_columns(pl.col(list(whole)).cast(pl.Int64))
-        if seed is not None:
-            self.staged = self.staged[shuffled(content_key([ranks(series) for series in self.staged]), seed)]
+        staged = self.staged.with_columns(pl.col(list(whole)).cast(pl.Int64))
+        self.staged = staged[shuffled(content_key([ranks(series) for series in staged]), self.seed)]
 
     def judge(self, books: Sequence[Book], judged: Callable[[pl.DataFrame], T], merge: Callable[[T, T], T]) -> T:
         """Sorted, so that classes lie together, and some at a time."""

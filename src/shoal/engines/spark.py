@@ -263,7 +263,7 @@ class SparkEngine:
         self._coded.unpersist()
         return total
 
-    def publish(self, seed: int | None, whole: Sequence[str]) -> None:
+    def publish(self, whole: Sequence[str]) -> None:
         """Each file put into order by those who have its rows."""
         from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -200,5 +200,4 @@ def judged_classes(
     if rows.height:
         ordered = rows.sort(classes)
         verdicts = [judged(some) for some in whole_classes(ordered.iter_slices(CLASSES), classes)]
-        data = pickle.dumps(fold(verdicts, merge))
-        yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["data"])
+        yield a_row(**{DATA: pickle.dumps(fold(verdicts, merge))})

@@ -235,7 +235,7 @@ def _walked(
         raise InternalError(f"{learned.n} records went in and {tally.records} came out")
     with told.stage("ordering", 0.1):
         numbers = [name for name in solver.numbers if name not in tally.fractions]
-        engine.publish(settings.seed if settings.order == "shuffle" else None, numbers)
+        engine.publish(numbers)
     with told.stage("verifying", 0.2):
         evidence, shown_as = verify_staged(engine, policy, learned.data.schema, learned.n)
     if not evidence.passed:
