@@ -2,6 +2,7 @@
 
     python -m benchmarks.engines                      1 and 3 million records
     python -m benchmarks.engines --rows 1e6 3e6 1e7   as many as said, each in a process of its own
+    python -m benchmarks.engines --rows 3e6 3e7 3e6   a size that is there twice counts with its average
     python -m benchmarks.engines --loss               what blocks of 50,000 lose against the whole table in memory
     python -m benchmarks.engines --wide --rows 1e8    eight quasi-identifiers instead of five
     python -m benchmarks.engines --spark              the same on Spark: two threads, after a million records to get warm
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -102,7 +103,8 @@ def main() -> None:
             + f" {run['walks']:6} {run['levels']:6} {run['gigabytes']:5.2f}",
             flush=True,
         )
-    for before, after in [*pairwise(runs), *([(runs[0], runs[-1])] if len(runs) > 2 else [])]:
+    sizes = [averaged(runs, records) for records in sorted({run["records"] for run in runs})]
+    for before, after in [*pairwise(sizes), *([(sizes[0], sizes[-1])] if len(sizes) > 2 else [])]:
         ratio = math.log(after["records"] / before["records"])
         grown = {
             name: math.log(after["stages"][name] / before["stages"][name]) / ratio
@@ -114,6 +116,12 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     name = "engines-spark.json" if options.spark else "engines.json"
     (OUT / name).write_text(json.dumps({"cores": os.cpu_count(), "runs": runs}, indent=1), encoding="utf-8")
+
+
+def averaged(runs: Sequence[dict[str, Any]], records: int) -> dict[str, Any]:
+    """What the stages took on the average of all runs of one size: a machine is faster in one minute than in another."""
+    spent = [run["stages"] for run in runs if run["records"] == records]
+    return {"records": records, "stages": {name: sum(one[name] for one in spent) / len(spent) for name in spent[0]}}
 
 
 def losses(rows: int = 80_000, blocks: int = 50_000) -> None:
