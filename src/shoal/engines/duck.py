@@ -44,10 +44,13 @@ WALK = 1 << 20
 """The same for walks, which need nothing else: the more records at a time, the more of a part's follow each other."""
 STRETCH = 2_000_000
 """Rows that are sorted at a time when a table is published: together with their texts less than a gigabyte."""
+PIECE = 500_000
+"""Rows that blocks publish before they are sorted into a file: thousands of small files would take long to merge."""
 SHARE = 0.45
 """The part of the memory that DuckDB may take for itself; the rest is for blocks, counts and Python."""
 BLOCKS = 0.3
 """The part of the memory that the records of one block may take; what is left over is for Python itself."""
+YES, NO = "true", "false"
 PREFIX = "shoal-duckdb-"
 _GONE = re.compile(rf"{PREFIX}(\d+)-")
 
@@ -285,7 +288,7 @@ class DuckEngine:
         return found
 
     def solve(self, tree: CutTree, solver: Solver, progress: Progress) -> Tally:
-        """Sorted by leaf, and solved one after the other; what they publish goes into a file each."""
+        """Sorted by leaf, and solved one after the other; what they publish goes into files of many rows."""
         leaves, total = tree.parts, Tally()
         records = sum(leaf.part.weight for leaf in leaves)
         self._stretches = -(-records // STRETCH)
@@ -296,7 +299,8 @@ class DuckEngine:
                 total.merge(solver.known_class(leaf)[0])
         routed = f"SELECT {_route(tree)} AS part, * FROM coded"
         done = 0
-        for piece, (number, rows) in enumerate(self._leaves(f"FROM ({routed}) ORDER BY part", leaves)):
+        waiting: list[pl.DataFrame] = []
+        for number, rows in self._leaves(f"FROM ({routed}) ORDER BY part", leaves):
             progress(done / records)
             done += rows.height
             if leaves[number].groups is None:
@@ -304,7 +308,12 @@ class DuckEngine:
                 total.merge(found)
             else:
                 published = solver.known(leaves[number], rows)
-            self._stage(published, pieces / f"{piece:08}.parquet", solver.seed)
+            waiting.append(published)
+            if sum(one.height for one in waiting) >= PIECE:
+                self._stage(waiting, pieces / f"{done:016}.parquet", solver.seed)
+                waiting = []
+        if waiting:
+            self._stage(waiting, pieces / "last.parquet", solver.seed)
         self._done("DROP TABLE coded")
         return total
 
@@ -329,8 +338,11 @@ class DuckEngine:
         if waiting:
             yield current, pl.concat(waiting)
 
-    def _stage(self, published: pl.DataFrame, path: Path, seed: int) -> None:
-        """What a block publishes, sorted by two digests of rows and seed: a run that `publish` merges with the others."""
+    def _stage(self, pieces: Sequence[pl.DataFrame], path: Path, seed: int) -> None:
+        """What blocks publish, sorted by two digests of rows and seed: a run that `publish` merges with the others."""
+        import pyarrow.parquet as pq
+
+        published = pl.concat(pieces)
         self._names = published.columns
         places = [f"x{i}" for i in range(published.width)]
         named = published.rename(dict(zip(published.columns, places, strict=True)))
@@ -340,9 +352,20 @@ class DuckEngine:
         with self._connection.cursor() as own:
             own.register("given", named.to_arrow(compat_level=pl.CompatLevel.oldest()))
             found = pl.DataFrame(pl.from_arrow(own.sql(f"SELECT *, {digests} FROM given").to_arrow_table()))
-        # Small groups of rows, so that whoever wants one stretch of digests reads little else.
-        group = max(2048, published.height // self._stretches)
-        found.sort("h0", "h1").write_parquet(path, compression="lz4", row_group_size=group)
+        ordered = found.sort("h0", "h1")
+        # A group of rows a stretch, so that whoever wants one reads nothing else.
+        starts = np.searchsorted(ordered["h0"].to_numpy(), np.array(self._starts, dtype=np.uint64)).tolist()
+        table = ordered.to_arrow(compat_level=pl.CompatLevel.oldest())
+        how = {"compression": "lz4", "use_dictionary": places, "write_statistics": ["h0"]}
+        with pq.ParquetWriter(path, table.schema, **how) as file:
+            for first, end in pairwise([*starts, len(table)]):
+                if end > first:
+                    file.write_table(table.slice(first, end - first))
+
+    @property
+    def _starts(self) -> list[int]:
+        """The least digest of each stretch."""
+        return [i * 2**64 // self._stretches for i in range(self._stretches)]
 
     def publish(self, whole: Sequence[str]) -> None:
         """Merged by digest, a stretch after the other: an order that is a function of what is published alone."""
@@ -353,9 +376,8 @@ class DuckEngine:
             f"x{i}{'::BIGINT' if name in whole else ''} AS {_name(name)}" for i, name in enumerate(self._names)
         )
         empty = self._asked(f"SELECT {shown} FROM {pieces} LIMIT 0")
-        ends = [i * 2**64 // self._stretches for i in range(self._stretches + 1)]
         with pq.ParquetWriter(self.staged, empty.schema, compression="zstd", store_schema=False) as file:
-            for first, end in pairwise(ends):
+            for first, end in pairwise([*self._starts, 2**64]):
                 inside = f"h0 BETWEEN {first}::UBIGINT AND {end - 1}::UBIGINT"
                 file.write_table(self._asked(f"SELECT {shown} FROM {pieces} WHERE {inside} ORDER BY h0, h1"))
         shutil.rmtree(self.folder / "pieces")
@@ -495,7 +517,7 @@ def _route(tree: CutTree) -> str:
 def _asked_for(tree: Tree) -> str:
     """Whether a record lies in a part that is asked for: after a guess that was wrong, only those of some parts do."""
     nodes = np.stack([tree.attribute, tree.first, tree.last, tree.left, tree.right], axis=1).tolist()
-    return _case(nodes, lambda node: str(nodes[node][3] >= 0))
+    return _case(nodes, lambda node: YES if nodes[node][3] >= 0 else NO)
 
 
 def _case(nodes: Sequence[Sequence[int]], told: Callable[[int], str]) -> str:
@@ -506,10 +528,17 @@ def _case(nodes: Sequence[Sequence[int]], told: Callable[[int], str]) -> str:
         attribute, first, last, left, right = nodes[node]
         if attribute < 0:
             done[node] = told(node)
-        elif (inside := done.pop(left)) == (outside := done.pop(right)):
+            continue
+        inside, outside, between = done.pop(left), done.pop(right), f"BETWEEN {first} AND {last}"
+        if inside == outside:
             done[node] = inside
+        elif outside == NO:
+            # A condition on a column by itself is tested while it is read.
+            done[node] = f"(q{attribute} {between} AND {inside})"
+        elif inside == NO:
+            done[node] = f"(q{attribute} NOT {between} AND {outside})"
         else:
-            done[node] = f"CASE WHEN q{attribute} BETWEEN {first} AND {last} THEN {inside} ELSE {outside} END"
+            done[node] = f"CASE WHEN q{attribute} {between} THEN {inside} ELSE {outside} END"
     return done[0]
 
 

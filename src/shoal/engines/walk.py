@@ -52,6 +52,8 @@ BLOCK = 100_000
 """Records of a block that any algorithm and its refinement solves; larger ones lose hardly less (docs/scale.md#blocks)."""
 CUT = 1_000_000
 """Records of a block that Mondrian goes on cutting: as many as fit easily, since only the time of a walk depends on it."""
+GUESSED = 50_000
+"""Records that are looked at to guess cuts: with fewer, more of 30 million wait for a second walk."""
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,8 @@ def _walked(
     with told.stage("encoding", 0.1):
         engine.encode(learned.books)
         digest = engine.fingerprint()
-        sample = engine.sample(SAMPLE)
-        found = _examined(engine, learned, sample)
+        sample = engine.sample(GUESSED)
+        found = _examined(engine, learned, sample.gather_every(max(1, sample.height // SAMPLE)))
     space = learned.data.space(settings.objective)
     whole = Whole.of_counts(space, learned.rules.k, learned.counts)
     size = _size(settings, len(learned.coded))
