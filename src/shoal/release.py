@@ -143,7 +143,7 @@ class Release(Shown):
 
         Returns the path.
         """
-        from shoal.io.files import check_writable_format, kind_of
+        from shoal.io.files import check_writable_format, kind_of, write_table_to
 
         require_a("the output", path, (str, Path), "a path, whose ending says the format")
         require_a("the key", key, (bytes, type(None)), "bytes, from an earlier secret half")
@@ -153,15 +153,20 @@ class Release(Shown):
         check_writable_format(target)
         refuse_source((target, manifest_path(target), secret_path(target)), self.data.source)
         own = key or secrets.token_bytes(32)
-        shown = self.masked if kind_of(target, None)[0] in ("text", "xlsx") else self.typed
+        kind, _, _ = kind_of(target, None)
+        masked = self.masked if kind in ("text", "xlsx") else self.typed
 
         def put(file: Path) -> dict[str, str]:
             asked = self.policy, self.data.schema
-            # Hashing needs one core and neither waits for the other: the original while the masked table is written and read.
+            # Hashing needs one core and nobody waits for it: the original while the masked table is written, that while it is
+            # read back.
             with ThreadPoolExecutor(1) as beside:
                 committed = beside.submit(commitment, self.data.frame, own)
-                write_verified(shown, file, target, *asked, safe_csv=safe_csv, persons=self.persons, progress=progress)
-                return {"output_sha256": file_digest(file), "input_commitment": committed.result()}
+                shown = neutralised(masked) if safe_csv and kind == "text" else masked
+                write_table_to(shown, file, target)
+                digest = beside.submit(file_digest, file)
+                read_back(shown, file, target, *asked, persons=self.persons, progress=progress)
+                return {"output_sha256": digest.result(), "input_commitment": committed.result()}
 
         return write_release(target, self.manifest, self.secret, own, put, force=force, progress=progress)
 

@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.encodings import guessed
 from shoal.io.frames import apply_missing, check_names, select_columns
 from shoal.io.numbers import AsText, infer_numbers
-from shoal.io.repeated import Alike, alike_lines
+from shoal.io.repeated import Alike, alike_lines, in_pieces, worth_it
 
 # Those that values rarely contain come first and win where several would do: 1,5;2,5 is two numbers.
 DELIMITERS = ("\t", "|", ";", ",")
@@ -133,6 +133,27 @@ def without_last(data: bytes, count: int) -> bytes:
     return data[:end]
 
 
+def cells_in_pieces(file: BinaryIO, head: bytes, delimiter: str | None = None) -> tuple[pl.DataFrame, Alike] | None:
+    """`cells_as_written` of a file that never lies in memory as a whole; `head` is its beginning.
+
+    None where it has to: nothing is judged here that is out of the ordinary, and nothing of which few records are alike.
+    """
+    first, end, _ = head.partition(b"\n")
+    if not end or not first.strip() or b'"' in first or head.startswith(tuple(mark for mark, _ in _BOMS)):
+        return None
+    try:
+        first.decode("utf-8")
+        delimiter, names, skip = _shape(head, delimiter, None, "the file")
+    except (UnicodeDecodeError, InputError):
+        return None  # whoever looks at all of it says what is wrong
+    if skip != 1 or len(names) == 1:
+        return None
+    file.seek(len(first) + 1)
+    found = alike_lines(in_pieces(file))
+    frame = _parse_fast(found[0], delimiter, names, 0, stripped=False) if found is not None else None
+    return None if found is None or frame is None or frame.is_empty() else (frame, found[1])
+
+
 def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> tuple[pl.DataFrame, Alike | None]:
     """Every cell as it stands in the file after its quoting: text, with its spaces, and nothing taken for missing.
 
@@ -147,11 +168,15 @@ def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> t
         )
     data = _as_clean_utf8(data, label, None, returns=False)
     delimiter, names, skip = _shape(data, delimiter, None, label)
-    frame = None
+    start, frame = _offset_of_line(data, skip), None
     # polars takes a byte-order mark for one wherever it begins to read.
-    marked = data.startswith(codecs.BOM_UTF8, _offset_of_line(data, skip))
+    marked = data.startswith(codecs.BOM_UTF8, start)
     if not marked and (b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")):
-        found = alike_lines(data, skip) if len(names) > 1 else None
+        found = None
+        if len(names) > 1 and worth_it(len(data)):
+            rest = io.BytesIO(data)  # does not copy
+            rest.seek(start)
+            found = alike_lines(in_pieces(rest))
         frame = _parse_fast(found[0], delimiter, names, 0, stripped=False) if found is not None else None
         if found is not None and frame is not None:
             return frame, found[1]

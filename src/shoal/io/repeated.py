@@ -8,11 +8,18 @@ compared with the one that it is said to equal.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from shoal.io.frames import alone
 
 Counts = NDArray[np.uint32]
 
@@ -22,8 +29,9 @@ _NEVER = "\x01"
 _WORTH = 0.5
 # … and hardly where this share of the first piece is.
 _HOPELESS = 0.9
-# Bytes that are looked at in one go, so that the lines of a large file need not lie in memory a second time.
-_PIECE = 1 << 25
+# Bytes that are looked at in one go, so that a large file need not lie in memory, and how many such pieces at a time.
+_PIECE = 1 << 24
+_AHEAD = 2
 # Files of fewer bytes are read as quickly without.
 _LARGE = 1 << 20
 
@@ -42,44 +50,111 @@ class Alike:
         return frame.select(pl.all().gather(pl.Series(self.which)))
 
 
-def alike_lines(data: bytes, skip: int) -> tuple[bytes, Alike] | None:
-    """One line of each kind after the first `skip`, and which one each line is; None where that is not worth it or not sure.
+def alike_lines(pieces: Iterator[bytes]) -> tuple[bytes, Alike] | None:
+    """One line of each kind, and which one each line is; None where that is not worth it or not sure.
 
-    The lines are records only where no line ends inside quotes. That is so when every line has an even number of them: then
-    as many are closed as were opened wherever a line ends.
+    `pieces` are whole lines each, and all of them are the records of a file. The lines are records only where no line ends
+    inside quotes. That is so when every line has an even number of them: then as many are closed as were opened wherever a
+    line ends.
     """
-    if len(data) < _LARGE or b"\r" in data or _NEVER.encode() in data:
+    kinds = _Kinds()
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        for found in _in_order(pool, pieces):
+            if found is None or not kinds.take(found):
+                return None
+    return kinds.told()
+
+
+def in_pieces(file: BinaryIO) -> Iterator[bytes]:
+    """What is left of a file, some whole lines at a time."""
+    while piece := file.read(_PIECE):
+        yield piece + file.readline()
+
+
+def worth_it(size: int) -> bool:
+    """Whether a file of so many bytes is large enough."""
+    return size >= _LARGE
+
+
+class _Piece(NamedTuple):
+    """Some lines: how many, the first of each kind in its place, its text and its number, and the kind of each line."""
+
+    lines: int
+    first: Counts
+    texts: pl.Series
+    hashes: pl.Series
+    which: Counts
+
+
+def _in_order(pool: ThreadPoolExecutor, pieces: Iterator[bytes]) -> Iterator[_Piece | None]:
+    """What comes of each piece, in their order; no more of them lie in memory than are worked on."""
+    begun: deque[Future[_Piece | None]] = deque()
+    for piece in pieces:
+        begun.append(pool.submit(_looked_at, piece))
+        del piece
+        if len(begun) == _AHEAD:
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
+
+
+def _looked_at(piece: bytes) -> _Piece | None:
+    # polars takes a byte-order mark for one wherever it begins to read.
+    if any(mark in piece for mark in (b"\r", b"\0", _NEVER.encode(), BOM_UTF8)):
         return None
-    begin = 0
-    for _ in range(skip):
-        begin = data.find(b"\n", begin) + 1
-        if begin == 0:
+    if not piece.isascii():
+        try:
+            piece.decode("utf-8")
+        except UnicodeDecodeError:
             return None
-    kinds: list[pl.Series] = []
-    places: list[tuple[Counts, Counts]] = []  # of each piece the first of each kind, and the kind of each line
-    lines = found = 0
-    while begin < len(data):
-        end = data.find(b"\n", begin + _PIECE) + 1 or len(data)
-        piece = _lines(data[begin:end])
-        inside = None if piece is None else _alike(piece)
-        if piece is None or inside is None or (not kinds and len(inside[0]) > _HOPELESS * len(piece)):
+    lines = _lines(piece)
+    inside = None if lines is None else _alike(lines)
+    if lines is None or inside is None:
+        return None
+    first, which, hashes = inside
+    # The few that are kept would keep the memory of all lines.
+    return _Piece(len(lines), first, alone(lines.gather(first)), hashes.gather(first), which)
+
+
+class _Kinds:
+    """The kinds of lines that were seen so far."""
+
+    def __init__(self) -> None:
+        self.texts = pl.Series("line", [], dtype=pl.String)
+        self.known = pl.DataFrame(schema={"hash": pl.UInt64, "kind": pl.UInt32})
+        self.lines = 0
+        self.first: list[Counts] = []
+        self.which: list[Counts] = []
+
+    def take(self, piece: _Piece) -> bool:
+        """Add a piece; False where it is not worth it, or where two different lines have one number."""
+        count = len(self.texts)
+        if not self.lines and len(piece.first) > _HOPELESS * piece.lines:
+            return False
+        asked = piece.hashes.to_frame("hash").join(self.known, on="hash", how="left", maintain_order="left")["kind"]
+        seen = asked.is_not_null()
+        if not (piece.texts.filter(seen) == self.texts.gather(asked.drop_nulls())).all():
+            return False
+        new = ~seen.to_numpy()
+        numbers = (np.cumsum(new) + (count - 1)).astype(np.uint32)
+        numbers[~new] = asked.drop_nulls().to_numpy()
+        self.first.append(piece.first[new] + np.uint32(self.lines))
+        self.which.append(numbers[piece.which])
+        fresh = pl.DataFrame({"hash": piece.hashes, "kind": numbers}).filter(~seen)
+        self.known = pl.concat([self.known, fresh]).rechunk()
+        self.texts = pl.concat([self.texts, piece.texts.filter(~seen)]).rechunk()
+        self.lines += piece.lines
+        return True
+
+    def told(self) -> tuple[bytes, Alike] | None:
+        """One line of each kind as text, and which one each line is."""
+        if not self.lines or len(self.texts) > _WORTH * self.lines:
             return None
-        first, which = inside
-        kinds.append(piece.gather(first))
-        places.append((first + np.uint32(lines), which + np.uint32(found)))
-        lines, found, begin = lines + len(piece), found + len(first), end
-    among = _alike(pl.concat(kinds).rechunk()) if kinds else None  # one line may be in several pieces
-    if among is None or len(among[0]) > _WORTH * lines:
-        return None
-    different = pl.concat(kinds).gather(among[0])
-    quotes = different.str.count_matches('"', literal=True)
-    if (quotes % 2 != 0).any() or (different.str.strip_chars().str.len_bytes() == 0).any():
-        return None
-    alike = Alike(
-        np.concatenate([first for first, _ in places])[among[0]],
-        among[1][np.concatenate([which for _, which in places])],
-    )
-    return str(different.str.join("\n").item()).encode() + b"\n", alike
+        quotes = self.texts.str.count_matches('"', literal=True)
+        if (quotes % 2 != 0).any() or (self.texts.str.strip_chars().str.len_bytes() == 0).any():
+            return None
+        alike = Alike(np.concatenate(self.first), np.concatenate(self.which))
+        return str(self.texts.str.join("\n").item()).encode() + b"\n", alike
 
 
 def _lines(piece: bytes) -> pl.Series | None:
@@ -97,15 +172,16 @@ def _lines(piece: bytes) -> pl.Series | None:
         return None
 
 
-def _alike(lines: pl.Series) -> tuple[Counts, Counts] | None:
-    """The first of each kind, and the kind of each; None where two different lines have one number."""
-    numbered = pl.DataFrame({"row": pl.int_range(len(lines), dtype=pl.UInt32, eager=True), "hash": _proposed(lines)})
+def _alike(lines: pl.Series) -> tuple[Counts, Counts, pl.Series] | None:
+    """The first of each kind, the kind of each, and their numbers; None where two different lines have one number."""
+    hashes = _proposed(lines)
+    numbered = pl.DataFrame({"row": pl.int_range(len(lines), dtype=pl.UInt32, eager=True), "hash": hashes})
     same = numbered.select(pl.col("row").first().over("hash")).to_series()
     if not (lines == lines.gather(same)).all():
         return None
     begins = same.to_numpy() == np.arange(len(lines))
     which = (np.cumsum(begins, dtype=np.uint32) - np.uint32(1))[same.to_numpy()]
-    return np.flatnonzero(begins).astype(np.uint32), which
+    return np.flatnonzero(begins).astype(np.uint32), which, hashes
 
 
 def _proposed(lines: pl.Series) -> pl.Series:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +18,15 @@ import polars as pl
 
 from shoal.errors import InputError, VerificationError
 from shoal.io import hidden
-from shoal.io.delimited import cells_as_written, values_of_texts
+from shoal.io.delimited import cells_as_written, cells_in_pieces, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
 from shoal.io.numbers import infer_numbers
 from shoal.io.parts import joined_text, parts_of
-from shoal.io.repeated import Alike
+from shoal.io.repeated import Alike, worth_it
 from shoal.io.workbooks import excel_holds_more
+
+_HEAD = 1 << 20  # bytes that say how a text file is written
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +95,7 @@ def read_written(
         with path.open("rb") as file:
             hidden.gzip_holds_more(file.read(4), label)
     if kind == "text":
-        data = joined_text(parts, label, packed)
-        check_is_text(data, label)
-        cells, alike = cells_as_written(data, label, "\t" if extension == ".tsv" else None)
+        cells, alike = _text(parts, label, packed, "\t" if extension == ".tsv" else None)
         return Written(cells, normalise(values_of_texts(cells, label, missing, alike), label), alike)
     if kind == "parquet":
         for part in parts:
@@ -109,6 +110,20 @@ def read_written(
     else:
         frame = read_excel(path, label, excel_holds_more(path, label) + 1, None)
     return _typed(frame, label, missing)
+
+
+def _text(parts: list[Path], label: str, packed: bool, delimiter: str | None) -> tuple[pl.DataFrame, Alike | None]:
+    """The cells of text files. A large one that repeats itself is never held as a whole."""
+    if len(parts) == 1 and not packed and parts[0].is_file() and worth_it(parts[0].stat().st_size):
+        with suppress(OSError), parts[0].open("rb") as file:
+            head = file.read(_HEAD)
+            check_is_text(head, label)
+            found = cells_in_pieces(file, head, delimiter)
+            if found is not None:
+                return found
+    data = joined_text(parts, label, packed)
+    check_is_text(data, label)
+    return cells_as_written(data, label, delimiter)
 
 
 def _parquet(path: Path) -> pl.DataFrame:
