@@ -37,7 +37,8 @@ def content_key(columns: list[tuple[Ints, int]]) -> Ints:
         if span > ROOM // max(1, count):
             kept, key = np.unique(key, return_inverse=True)
             key, span = key.astype(np.int64), len(kept)
-        key = key * count + ranks
+        key *= count
+        key += ranks
         span *= count
     return key
 

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
-from shoal.io.frames import alone, restored
+from shoal.io.frames import alone, packed, restored
 from shoal.manifest import commitment, fingerprint, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, laid_by_content, ranks, shuffled, tokens
@@ -389,7 +389,8 @@ def mask(
         key = content_key([(key, int(key.max(initial=0)) + 1), (numbers, data.persons.count + 1)])
     places = np.arange(len(keep)) if shuffle_seed is None else shuffled(key, shuffle_seed)
     rows = keep[places].astype(np.uint32)
-    del key, keep  # of millions of records every array counts
+    token = None if numbers is None else numbers[places]
+    del key, keep, places, numbers  # of millions of records every array counts
     place = pl.Series(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32))
     masked = pl.DataFrame([laid_by_content(series) for series in shown]).select(pl.all().gather(place))
     require_size(masked.get_columns(), data)
@@ -401,15 +402,21 @@ def mask(
     for name, attribute in data.schema.attributes.items():
         if attribute.role == "quasi":
             columns += by_name[name]
-        elif name == data.schema.token and numbers is not None:
-            columns.append(pl.Series(name, numbers[places]))
+        elif name == data.schema.token and token is not None:
+            columns.append(pl.Series(name, token))
         elif attribute.stays:
-            columns.append(alone(data.frame[name].gather(rows)))
+            columns.append(_own(data.frame[name].gather(rows)))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"Column '{name}' would be published twice; rename it, or use intervals = \"text\".")
     return pl.DataFrame(columns), None if data.persons is None else data.persons.of_rows(rows)
+
+
+def _own(column: pl.Series) -> pl.Series:
+    """The column with nothing in its memory but what it shows."""
+    found = packed(column) if column.dtype == pl.String else None
+    return alone(column) if found is None else found
 
 
 def _class_values(

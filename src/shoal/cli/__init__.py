@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from shoal.cli.app import app
+from shoal.cli.memory import give_back
 from shoal.errors import LONGEST, InternalError, ShoalError, because, show_values
 
 
@@ -17,6 +18,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word not in ("--debug", "--show-values")]
     warnings.showwarning = _note
+    give_back()
     try:
         with show_values("--show-values" in sys.argv):
             code = app(args=arguments, prog_name="shoal", standalone_mode=False)

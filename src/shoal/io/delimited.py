@@ -12,14 +12,16 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.encodings import guessed
-from shoal.io.frames import apply_missing, check_names, select_columns
+from shoal.io.frames import apply_missing, check_names, packed, select_columns
 from shoal.io.numbers import AsText, infer_numbers
 from shoal.io.repeated import Alike, alike_lines, in_pieces, worth_it
 
@@ -32,6 +34,7 @@ _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n|\n[ \t\r]+\Z")
 # A letter of two bytes in UTF-8, as it hardly ever stands in text of another encoding.
 _TWO_BYTES = re.compile(rb"[\xc3-\xdf][\x80-\xbf]")
 _CHUNK = 1 << 24  # bytes that are looked at or decoded at a time
+_THREADS = 2  # columns that are copied at a time
 _PIECE = 1 << 19  # what is made of a piece stays in the cache
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -367,11 +370,20 @@ def _parse_fast(
         return None
     columns = frame.get_columns()
     del frame
-    # One column after the other: two copies of one column lie in memory at a time, not of all.
-    for place, column in enumerate(columns):
-        columns[place] = column.rechunk()
-    frame = pl.DataFrame(columns)
+    frame = pl.DataFrame(_whole(columns))
     return frame.with_columns(pl.all().str.strip_chars(SPACES)) if padded and stripped else frame
+
+
+def _whole(columns: list[pl.Series]) -> list[pl.Series]:
+    """The columns in one piece each."""
+
+    def pack(place: int) -> None:
+        columns[place] = column if (column := packed(columns[place])) is not None else columns[place].rechunk()
+
+    # A few columns after the other: two copies of these lie in memory at a time, not of all.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(pack, range(len(columns))))
+    return columns
 
 
 def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: bool) -> tuple[bool, bool]:
@@ -390,7 +402,11 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
         at = np.flatnonzero(marks)
         kinds = chunk[at]
         position = at + begin
-        if quoted_file or (padding and not padded):
+        apart = not quoted_file and separator not in SPACES.encode()
+        if padding and not padded and apart:
+            padded = _beside_spaces(content[max(begin - 1, start) : begin + _PIECE + 1], separator)
+        looked = padding and not padded and not apart
+        if quoted_file or looked:
             before = content[np.maximum(position - 1, 0)]
             after = content[np.minimum(position + 1, len(content) - 1)]
         outer = np.ones(len(at), dtype=np.bool_)
@@ -406,7 +422,7 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
             inside = bool(depth[-1] % 2) if len(depth) else inside
             kinds = kinds[ends]
             outer = ends | is_quote
-        if padding and not padded:
+        if looked:
             spaces = (before == 32) | (after == 32)
             if separator != 9:
                 spaces |= (before == 9) | (after == 9)
@@ -421,6 +437,13 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
     closed = len(left) == 0 if data.endswith(b"\n") else len(left) == width - 1 and not left.any()
     edges = data[start : start + 1] + data[-1:]
     return closed and not inside, padded or any(byte in b" \t" and byte != separator for byte in edges)
+
+
+def _beside_spaces(some: NDArray[np.uint8], separator: int) -> bool:
+    """Whether a space or a tab stands before or after the end of a value; there are no quotes."""
+    ends = (some == separator) | (some == 10)
+    spaces = (some == 32) | (some == 9)
+    return bool((ends[1:] & spaces[:-1]).any() or (ends[:-1] & spaces[1:]).any())
 
 
 def _parse_carefully(data: bytes, delimiter: str, names: list[str], skip: int, label: str, named: bool) -> pl.DataFrame:

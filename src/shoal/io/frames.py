@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BACKENDS = ("pandas", "polars", "pyarrow")
+# Texts of at most so many bytes stand in a column's rows themselves; longer ones are worth being there once, where the first
+# rows repeat each of them so often, and there are few of them.
+_SHORT, _HEAD, _REPEATED, _FEW = 12, 10_000, 10, 1 << 16
 _EXACT = 2**53  # beyond this, neighbouring whole numbers share one float
 
 
@@ -148,6 +151,21 @@ def alone(column: pl.Series) -> pl.Series:
     known = pa.py_buffer(np.packbits(column.is_not_null().to_numpy(), bitorder="little"))
     blanked = pa.Array.from_buffers(arrow.type, len(arrow), [known, *arrow.buffers()[1:]])
     return pl.Series(column.name, blanked).cast(column.dtype)
+
+
+def packed(column: pl.Series) -> pl.Series | None:
+    """A column of texts with each of them in memory once and nothing else there, in their own order; None where they are many.
+
+    Short texts stand in their rows themselves and gain nothing.
+    """
+    head = column.head(_HEAD)
+    if not (head.str.len_bytes() > _SHORT).any() or head.n_unique() * _REPEATED > len(head):
+        return None
+    known = column.drop_nulls().unique().sort()
+    if len(known) > _FEW:
+        return None
+    known = alone(known)
+    return known.gather(column.cast(pl.Enum(known)).to_physical()).rename(column.name)
 
 
 def check_names(names: Sequence[str], label: str) -> None:

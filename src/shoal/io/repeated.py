@@ -30,7 +30,7 @@ _WORTH = 0.5
 # … and hardly where this share of the first piece is.
 _HOPELESS = 0.9
 # Bytes that are looked at in one go, so that a large file need not lie in memory, and how many such pieces at a time.
-_PIECE = 1 << 24
+_PIECE = 1 << 23
 _AHEAD = 2
 # Files of fewer bytes are read as quickly without.
 _LARGE = 1 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,10 @@ from shoal.verifier.typed import end_problems, pairs_of, typed_problems
 Ints = NDArray[np.int64]
 # Values that a message lists as spelled alike: enough to see what is meant.
 SHOWN = 4
+# The numbers of columns are joined into one as long as it fits.
+LARGEST = 2**62
+# Columns whose texts are numbered at a time.
+THREADS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +102,38 @@ def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[Ints, pl.Dat
     ([0, 1, 0], ['[20, 29]', '[30, 39]'])
     """
     keys = masked.select(quasi)
-    # A number for each text first: to compare numbers column by column is much faster than to compare texts.
-    numbers = keys.with_columns(pl.col(pl.String).cast(pl.Categorical).to_physical()).with_row_index("__row")
-    first = numbers.select(pl.col("__row").first().over(quasi)).to_series().to_numpy()
+    # A number for each text first: to compare numbers is much faster than to compare texts.
+    if all(dtype == pl.String for dtype in keys.dtypes):
+        first = _first_of(pl.Series(_joined(keys)).to_frame())
+    else:
+        first = _first_of(keys.with_columns(pl.col(pl.String).cast(pl.Categorical).to_physical()))
     begins = first == np.arange(len(first))
     labels = np.cumsum(begins)[first] - 1
     return labels.astype(np.int64, copy=False), keys.filter(pl.Series(begins))
+
+
+def _joined(texts: pl.DataFrame) -> Ints:
+    """One number a row, the same for rows with the same texts and for no others."""
+    key, span = np.zeros(texts.height, dtype=np.int64), 1
+    with ThreadPoolExecutor(THREADS) as pool:
+        for numbers in pool.map(_numbered, texts.iter_columns()):
+            count = int(numbers.max() or 0) + 2  # type: ignore[arg-type]  # missing is the last
+            if span > LARGEST // count:
+                key, span = _first_of(pl.Series(key).to_frame()).astype(np.int64), len(key)
+            key *= count
+            key += numbers.fill_null(count - 1).to_numpy()
+            span *= count
+    return key
+
+
+def _numbered(texts: pl.Series) -> pl.Series:
+    return texts.cast(pl.Categorical).to_physical()
+
+
+def _first_of(numbers: pl.DataFrame) -> NDArray[np.uint32]:
+    """The first row with the same numbers, for each row."""
+    counted = numbers.with_row_index("__row")
+    return counted.select(pl.col("__row").first().over(numbers.columns)).to_series().to_numpy()
 
 
 def _distinct(series: pl.Series) -> tuple[list[str | None], NDArray[np.int64]]:
