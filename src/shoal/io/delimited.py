@@ -17,7 +17,6 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InputError, VerificationError
 from shoal.io.encodings import guessed
@@ -402,11 +401,7 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
         at = np.flatnonzero(marks)
         kinds = chunk[at]
         position = at + begin
-        apart = not quoted_file and separator not in SPACES.encode()
-        if padding and not padded and apart:
-            padded = _beside_spaces(content[max(begin - 1, start) : begin + _PIECE + 1], separator)
-        looked = padding and not padded and not apart
-        if quoted_file or looked:
+        if quoted_file or (padding and not padded):
             before = content[np.maximum(position - 1, 0)]
             after = content[np.minimum(position + 1, len(content) - 1)]
         outer = np.ones(len(at), dtype=np.bool_)
@@ -422,7 +417,7 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
             inside = bool(depth[-1] % 2) if len(depth) else inside
             kinds = kinds[ends]
             outer = ends | is_quote
-        if looked:
+        if padding and not padded:
             spaces = (before == 32) | (after == 32)
             if separator != 9:
                 spaces |= (before == 9) | (after == 9)
@@ -437,13 +432,6 @@ def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: 
     closed = len(left) == 0 if data.endswith(b"\n") else len(left) == width - 1 and not left.any()
     edges = data[start : start + 1] + data[-1:]
     return closed and not inside, padded or any(byte in b" \t" and byte != separator for byte in edges)
-
-
-def _beside_spaces(some: NDArray[np.uint8], separator: int) -> bool:
-    """Whether a space or a tab stands before or after the end of a value; there are no quotes."""
-    ends = (some == separator) | (some == 10)
-    spaces = (some == 32) | (some == 9)
-    return bool((ends[1:] & spaces[:-1]).any() or (ends[:-1] & spaces[1:]).any())
 
 
 def _parse_carefully(data: bytes, delimiter: str, names: list[str], skip: int, label: str, named: bool) -> pl.DataFrame:

@@ -112,8 +112,7 @@ def _looked_at(piece: bytes) -> _Piece | None:
     if lines is None or inside is None:
         return None
     first, which, hashes = inside
-    # The few that are kept would keep the memory of all lines.
-    return _Piece(len(lines), first, alone(lines.gather(first)), hashes.gather(first), which)
+    return _Piece(len(lines), first, lines.gather(first), hashes.gather(first), which)
 
 
 class _Kinds:
@@ -142,7 +141,8 @@ class _Kinds:
         self.which.append(numbers[piece.which])
         fresh = pl.DataFrame({"hash": piece.hashes, "kind": numbers}).filter(~seen)
         self.known = pl.concat([self.known, fresh]).rechunk()
-        self.texts = pl.concat([self.texts, piece.texts.filter(~seen)]).rechunk()
+        # The few that are new would keep the memory of all lines of their piece.
+        self.texts = pl.concat([self.texts, alone(piece.texts.filter(~seen))]).rechunk()
         self.lines += piece.lines
         return True
 

@@ -83,8 +83,8 @@ def audited_column(
 
 def _codes(shown: pl.Series, spellings: list[str], codes: list[int]) -> NDArray[np.int32]:
     """The code of each cell by its spelling; -1 where it has none."""
-    places = shown.cast(pl.Enum(spellings), strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    return np.asarray(np.array([*codes, -1], dtype=np.int32)[places])
+    places = shown.cast(pl.Enum(spellings), strict=False).to_physical()
+    return pl.Series([*codes, -1], dtype=pl.Int32).gather(places).fill_null(-1).to_numpy(writable=True)
 
 
 def _refuse_overlap(values: set[str], tree: Taxonomy, name: str) -> None:
