@@ -191,14 +191,14 @@ def is_named(source: Taxonomy | TaxonomySource | str | None) -> bool:
 
 def by_count(series: pl.Series, counts: NDArray[np.int64] | None = None) -> list[str]:
     """The labels of a column, most frequent first; `counts` says how many records each entry stands for."""
-    name = series.name
     if counts is None:
-        counted = series.drop_nulls().value_counts(name="records")
+        # Counted without a list of the records of each, which `value_counts` makes.
+        counted = series.drop_nulls().alias("label").to_frame().group_by("label").agg(pl.len().alias("records"))
     else:
         both = pl.DataFrame({"label": series, "records": counts}).drop_nulls("label")
-        counted = both.group_by("label").agg(pl.col("records").sum()).rename({"label": name})
-    counted = counted.sort("records", name, descending=[True, False])
-    return [str(label) for label in counted[name]]
+        counted = both.group_by("label").agg(pl.col("records").sum())
+    counted = counted.sort("records", "label", descending=[True, False])
+    return [str(label) for label in counted["label"]]
 
 
 def _records(series: pl.Series, value: str, counts: NDArray[np.int64] | None) -> int:
