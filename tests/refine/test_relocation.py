@@ -12,7 +12,7 @@ from tests.tables import adult, random_table
 import shoal
 from shoal.algorithms import run
 from shoal.errors import ConfigError, ShoalError
-from shoal.kernels.relocation import Sweep, gained_slack, move_records, slack, swap_records
+from shoal.kernels.relocation import gained_slack, move_records, slack, swap_records
 from shoal.microdata import Microdata
 from shoal.models import MODELS
 from shoal.partition import Partition
@@ -89,7 +89,7 @@ def test_a_sweep_equals_the_naive_twin(policy: Policy, seed: int) -> None:
         expected = naive.move(
             expected, order.tolist(), price, state.top, unit, lambda members: rules.ok(np.array(members)), slack_of
         )
-        sweep = Sweep(order, np.zeros(2, dtype=np.int64), price, state.top)
+        sweep = state.before(order, price)
         move_records(state.flat, flat, records, classes, sweep, 2**60)
         assert sweep.at[0] == data.n and sweep.at[1] > 0
         for c, members in enumerate(expected):
@@ -129,9 +129,7 @@ def test_swaps_leave_histograms_alone_until_none_gains(policy: Policy) -> None:
     counts, before = classes.counts.copy(), float(classes.loss @ classes.size)
     for _ in range(20):
         labels = classes.label.copy()
-        swap_records(
-            state.flat, records, classes, Sweep(np.arange(data.n), np.zeros(2, dtype=np.int64), 0.0, 0.0), 2**60
-        )
+        swap_records(state.flat, records, classes, state.before(np.arange(data.n), 0.0), 2**60)
         after = float(classes.loss @ classes.size)
         assert after <= before + 1e-9
         before = after

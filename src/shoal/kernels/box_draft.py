@@ -54,6 +54,7 @@ def good(rules: FlatRules, store: Store, c: int) -> bool:
     size, histogram = store.classes[c].size, store.histogram
     if size < store.desk.k:
         return False
+    store.desk.work += store.desk.asking
     return histogram.shape[1] == 0 or class_deficit(rules, size, histogram[c]) <= 0.0
 
 

@@ -258,6 +258,7 @@ def best_spare(rules: FlatRules, table: Table, store: Store) -> int:
     only_size = table.bins.shape[1] == 0
     deficit = 1.0 if only_size else class_deficit(rules, classes[fresh].size, histogram[fresh])
     chosen, best, dearest = np.int64(NOBODY), 0.0, 0.0
+    desk.questions += 1
     for i in range(desk.spare):
         h = np.int64(store.lists[i].spare)
         it = holdings[h]
@@ -265,9 +266,15 @@ def best_spare(rules: FlatRules, table: Table, store: Store) -> int:
         if home.size > desk.k and it.taken < it.count and home.status != PARTIAL:
             gain = deficit
             if not only_size:
-                count_in(table, store, fresh, np.int64(it.point), np.int64(1))
-                gain -= class_deficit(rules, classes[fresh].size, histogram[fresh])
-                count_in(table, store, fresh, np.int64(it.point), np.int64(-1))
+                # Records of one kind help alike: a box has thousands of them, and few kinds.
+                known = store.asked[table.kinds[it.point]]
+                if known.question != desk.questions:
+                    known.question = desk.questions
+                    count_in(table, store, fresh, np.int64(it.point), np.int64(1))
+                    known.gain = deficit - class_deficit(rules, classes[fresh].size, histogram[fresh])
+                    count_in(table, store, fresh, np.int64(it.point), np.int64(-1))
+                    desk.work += desk.asking
+                gain = known.gain
             if gain > best or (gain > 0.0 and gain == best and home.loss > dearest):
                 chosen, best, dearest = h, gain, home.loss
     desk.work += desk.spare >> 2 if only_size else desk.spare

@@ -103,6 +103,13 @@ class Listed:
     spare: np.int32  # the other holdings in it
 
 
+class Asked:
+    """What one more record of a kind does for the new class: the question that it was asked in last, and the answer."""
+
+    question: np.int64
+    gain: np.float64
+
+
 class Desk:
     """The numbers of a search: limits, randomness, work done, lengths of lists, and the step under way."""
 
@@ -136,6 +143,8 @@ class Desk:
     home: np.int64  # … and the class that this one is in
     fresh: np.int64  # the class that the step makes
     searches: np.int64  # searches for a class until now
+    questions: np.int64  # how often it was asked who helps the new class most
+    asking: np.int64  # operations that the budget counts for asking whether a class satisfies the policy
 
 
 class Gauge(NamedTuple):
@@ -149,6 +158,7 @@ class Gauge(NamedTuple):
 class Table(NamedTuple):
     """What never changes: codes of the tuples and the tuples near each, the tuple of each record, histogram columns of a point.
 
+    Points with the same histogram columns are of one of the `kinds`: no rule tells their records apart.
     Rows of `masks` are sets of tuples: for a range, row i those with a smaller code than i; for a set those with
     code i. The last two rows are for scans to write on; a search that looks at near tuples alone has no others.
     """
@@ -157,6 +167,7 @@ class Table(NamedTuple):
     near: Shorts
     records: Shorts
     bins: Shorts
+    kinds: Shorts
     masks: Words
 
 
@@ -164,7 +175,7 @@ class Store(NamedTuple):
     """The partition. Rows of classes are followed by as many old rows (not in the histogram) and two rows for a box on trial.
 
     Rows of `covers` are sets of classes: those whose box has code i. The last row is for a search to write on.
-    `heads` is the first holding of each tuple.
+    `heads` is the first holding of each tuple, `asked` has an entry for each kind of points.
     """
 
     classes: Fields[Class]
@@ -174,4 +185,5 @@ class Store(NamedTuple):
     heads: Shorts
     covers: Words
     lists: Fields[Listed]
+    asked: Fields[Asked]
     desk: Desk

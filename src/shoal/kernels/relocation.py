@@ -1,6 +1,6 @@
 """Loops behind `shoal.refine.relocation`: moving single records between classes, and swapping pairs of them.
 
-Work is counted in about nanoseconds of a quiet core, so that a budget stands for a time and is still the same work everywhere.
+Work is counted in units of about two nanoseconds of a quiet core: a budget stands for a time, and is the same work everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner
 from shoal.kernels.logs import log
 from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARES, class_ok
 from shoal.kernels.space import SET, FlatSpace, popcount, range_loss
@@ -23,8 +23,9 @@ Codes = NDArray[np.int32]
 
 GAIN = 1e-9
 """A move has to gain more than this, and to be better by more than this than one to a class before: less is rounding."""
-RECORD_WORK, CLASS_WORK, COST_WORK, MEMBER_WORK, CELL_WORK = 300, 2, 15, 3, 6
-"""Work of taking a record out, passing by a class, pricing the record in it, and looking at a member or a cell, as measured."""
+RECORD_WORK, CLASS_WORK, COST_WORK, UNLISTED_WORK, MEMBER_WORK, CELL_WORK = 300, 2, 15, 4, 3, 6
+"""Work of taking a record out, passing by a class, pricing the record in it, of that for an attribute without a table of losses,
+and of looking at a member or a cell, as measured."""
 PLACE, WORK = range(2)
 """Where a sweep is: the place in its order, and the work of the whole search until now."""
 
@@ -60,15 +61,20 @@ class Classes(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Records one after the other: in which order, where it is (`PLACE`, `WORK`), the price of slack and the largest loss."""
+    """Records one after the other: in which order, where it is (`PLACE`, `WORK`), the price of slack and the largest loss.
+
+    `rest` and `rest_part` are to write on: the states and losses by attribute of two classes without a record.
+    """
 
     order: Ints
     at: Ints
     price: float
     top: float
+    rest: Ints
+    rest_part: Floats
 
 
-@njit(cache=True, nogil=True)
+@entry
 def move_records(flat: FlatSpace, rules: FlatRules, table: Table, classes: Classes, sweep: Sweep, until: int) -> None:
     """Move each record to the class where it costs least, if that gains anything, until there was so much work.
 
@@ -77,9 +83,9 @@ def move_records(flat: FlatSpace, rules: FlatRules, table: Table, classes: Class
     """
     codes, state, part, loss, sizes = table.codes, classes.state, classes.part, classes.loss, classes.size
     begin, span, slots, pair = flat.pair_start, flat.size, flat.slot, flat.pair
-    d, cell_work = len(flat.kind), CELL_WORK * classes.counts.shape[1]
-    rest, rest_part = np.empty(slots[d], dtype=np.int64), np.empty(d)
+    d, cell_work, cost_work = len(flat.kind), CELL_WORK * classes.counts.shape[1], priced_work(flat)
     order, at, price, top = sweep.order, sweep.at, sweep.price, sweep.top
+    rest, rest_part = sweep.rest[0], sweep.rest_part[0]
     work = at[WORK]
     while at[PLACE] < len(order) and work <= until:
         r = order[at[PLACE]]
@@ -111,7 +117,7 @@ def move_records(flat: FlatSpace, rules: FlatRules, table: Table, classes: Class
             cost -= price * max(0.0, top - loss[c]) * more
             if cost >= least:
                 continue
-            work += COST_WORK
+            work += cost_work
             for a in range(d):
                 code = np.int64(codes[r, a])
                 if begin[a] >= 0:
@@ -137,17 +143,15 @@ def move_records(flat: FlatSpace, rules: FlatRules, table: Table, classes: Class
     at[WORK] = work
 
 
-@njit(cache=True, nogil=True)
+@entry
 def swap_records(flat: FlatSpace, table: Table, classes: Classes, sweep: Sweep, until: int) -> None:
     """Swap each record with one of the same group in another class, if that gains anything, until there was so much work.
 
     Sizes and histograms stay what they are, so there is no rule to ask.
     """
     codes, loss, sizes = table.codes, classes.loss, classes.size
-    d = len(flat.kind)
-    rest, rest_part = np.empty(flat.slot[d], dtype=np.int64), np.empty(d)
-    other_rest, other_part = np.empty(flat.slot[d], dtype=np.int64), np.empty(d)
-    order, at = sweep.order, sweep.at
+    order, at, cost_work = sweep.order, sweep.at, priced_work(flat)
+    rest, rest_part, other_rest, other_part = sweep.rest[0], sweep.rest_part[0], sweep.rest[1], sweep.rest_part[1]
     work = at[WORK]
     while at[PLACE] < len(order) and work <= until:
         r = order[at[PLACE]]
@@ -163,14 +167,14 @@ def swap_records(flat: FlatSpace, table: Table, classes: Classes, sweep: Sweep, 
             if c == own:
                 continue
             cost = joining_cost(flat, codes[r], classes.state[c], classes.part[c], sizes[c], -saved, least)
-            work += COST_WORK
+            work += cost_work
             if cost >= least:
                 continue
             q = classes.head[c]
             for _ in range(sizes[c]):
                 if table.group[q] == g:
                     more = joining_cost(flat, codes[q], rest, rest_part, sizes[own], cost, least)
-                    work += COST_WORK
+                    work += cost_work
                     if more < least:
                         best, least = q, more - GAIN
                 q = classes.after[q]
@@ -185,7 +189,17 @@ def swap_records(flat: FlatSpace, table: Table, classes: Classes, sweep: Sweep, 
     at[WORK] = work
 
 
-@inner
+@bare
+def priced_work(flat: FlatSpace) -> int:
+    """Work of pricing a record in a class."""
+    work = COST_WORK
+    for a in range(len(flat.kind)):
+        if flat.pair_start[a] < 0:
+            work += UNLISTED_WORK
+    return work
+
+
+@bare
 def joining_cost(
     flat: FlatSpace, codes: Codes, state: Ints, part: Floats, size: int, cost: float, least: float
 ) -> float:
@@ -197,7 +211,7 @@ def joining_cost(
     return cost
 
 
-@inner
+@bare
 def part_with(flat: FlatSpace, state: Ints, part: float, a: int, code: int) -> float:
     """Loss of attribute a of a state, `part` until now, after one code joined."""
     slot = flat.slot[a]
@@ -210,7 +224,7 @@ def part_with(flat: FlatSpace, state: Ints, part: float, a: int, code: int) -> f
     return range_loss(flat, a, min(state[slot], code), max(state[slot + 1], code))
 
 
-@inner
+@bare
 def set_loss(flat: FlatSpace, state: Ints, a: int, more: int) -> float:
     """Loss of a set with so many members more."""
     members = more
@@ -219,7 +233,7 @@ def set_loss(flat: FlatSpace, state: Ints, a: int, more: int) -> float:
     return flat.set_loss[flat.start[a] + members]
 
 
-@njit(cache=True, nogil=True)
+@bare
 def without(flat: FlatSpace, table: Table, classes: Classes, c: int, r: int, state: Ints, part: Floats) -> None:
     """State and losses by attribute of class c without its member r."""
     after, codes, slots = classes.after, table.codes, flat.slot
@@ -247,7 +261,7 @@ def without(flat: FlatSpace, table: Table, classes: Classes, c: int, r: int, sta
             part[a] = range_loss(flat, a, low, high)
 
 
-@inner
+@bare
 def leave(flat: FlatSpace, table: Table, classes: Classes, r: int, rest: Ints, rest_part: Floats) -> None:
     """Record r leaves its class and at least one other member behind; `without` has found what remains."""
     c, after, before = classes.label[r], classes.after[r], classes.before[r]
@@ -272,7 +286,7 @@ def leave(flat: FlatSpace, table: Table, classes: Classes, r: int, rest: Ints, r
     changed(table, classes, c, r, np.int64(-1))
 
 
-@inner
+@bare
 def enter(flat: FlatSpace, table: Table, classes: Classes, r: int, c: int) -> None:
     """Record r, of no class, becomes a member of class c."""
     state, edge = classes.state[c], classes.edge[c]
@@ -296,7 +310,7 @@ def enter(flat: FlatSpace, table: Table, classes: Classes, r: int, c: int) -> No
     changed(table, classes, c, r, np.int64(1))
 
 
-@inner
+@bare
 def changed(table: Table, classes: Classes, c: int, r: int, many: int) -> None:
     """Write down size, loss and histogram of a class that won or lost record r, and forget what its slack was."""
     classes.loss[c] = classes.part[c].sum()
@@ -309,7 +323,7 @@ def changed(table: Table, classes: Classes, c: int, r: int, many: int) -> None:
         classes.spare[g, c] = np.nan
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def gained_slack(rules: FlatRules, counts: Codes, size: int, cells: Ints, many: int) -> float:
     """What the slack of a class gains when a record counted in `cells` joins (1) or leaves (-1); -inf if it may not."""
     before, gained = slack(rules, size, counts), -np.inf
@@ -324,7 +338,7 @@ def gained_slack(rules: FlatRules, counts: Codes, size: int, cells: Ints, many: 
     return gained
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)
 def slack(rules: FlatRules, size: int, counts: Codes) -> float:
     """How far a class is from its limits, in about records; forms without a budget have none.
 

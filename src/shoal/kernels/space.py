@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare
 from shoal.space import Interval, Set, Space, Tree
 
 INTERVAL, TREE, SET = 0, 1, 2
@@ -104,7 +104,7 @@ def popcount(word: np.int64) -> int:
     return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@inner
+@bare
 def range_loss(flat: FlatSpace, a: int, lo: int, hi: int) -> float:
     """Weighted loss of the code range lo..hi of an Interval or a Tree."""
     table = flat.pair_start[a]
@@ -123,7 +123,7 @@ def range_loss(flat: FlatSpace, a: int, lo: int, hi: int) -> float:
     return flat.node_loss[begin + node]
 
 
-@inner
+@bare
 def attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int) -> float:
     """Weighted loss of one attribute of a state."""
     slot = flat.slot[a]
@@ -187,7 +187,7 @@ def merge(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int64]) -
                 state[w] |= other[w]
 
 
-@inner
+@bare
 def joined_attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int, code: int) -> float:
     """Weighted loss of attribute `a` after joining one code."""
     slot = flat.slot[a]

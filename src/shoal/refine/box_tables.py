@@ -12,6 +12,7 @@ from shoal import exact
 from shoal.models import Kind
 from shoal.policy import FlatRules, Rules
 from shoal.progress import Progress
+from shoal.refine.effort import asking_work
 from shoal.refine.near import NEAR, near_tuples, tree_order
 from shoal.space import Space
 
@@ -35,8 +36,8 @@ class Encoded:
     """The records in the search: distinct tuples in the order of a tree with their neighbours, and points.
 
     A point is a tuple with sensitive codes. `records` are the numbers that the rules know the records by; `flat` are the rules
-    for histograms with so many columns, and `bins` says in which of them a point is counted. `work` is what finding the
-    neighbours took of the budget.
+    for histograms with so many columns, and `bins` says in which of them a point is counted; points that are counted alike are
+    of one of the `kinds`. `work` is what finding the neighbours took of the budget.
     """
 
     space: Space
@@ -49,6 +50,7 @@ class Encoded:
     tuples: NDArray[np.int32]
     near: NDArray[np.int32]
     bins: NDArray[np.int32]
+    kinds: NDArray[np.int32]
     tuple_of_point: Ints
     point_of_record: Ints
     work: int
@@ -105,9 +107,11 @@ def encode(
     views = rules.codes()[records]
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
     flat, bins, columns = _columns(rules, views[point_first])
+    kinds = _distinct(bins)[1].astype(np.int32)
     near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress)
+    tuple_of_point = of_record[point_first]
     return Encoded(
-        space, rules, flat, columns, records, codes, gauge, tuples, near, bins, of_record[point_first], points, work
+        space, rules, flat, columns, records, codes, gauge, tuples, near, bins, kinds, tuple_of_point, points, work
     )
 
 
@@ -149,6 +153,7 @@ def take(whole: Encoded, records: Ints, labels: Ints) -> Part:
         near=_near(whole.near, used, len(whole.tuples)),
         records=tuple_of_point[points].astype(np.int32),
         bins=whole.bins[used_points],
+        kinds=whole.kinds[used_points],
         masks=_masks(whole.gauge.attributes, tuples, empty=narrow),
     )
     store = _store(whole, table, records, labels, tuple_of_point, points)
@@ -198,7 +203,7 @@ def _shares(k: int) -> dict[str, float]:
 
 def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_point: Ints, points: Ints) -> Store:
     """The partition as holdings and boxes, with room for as many classes as there can ever be and one more."""
-    from shoal.kernels.box_types import NOBODY, Class, Desk, Holding, Listed, Store, blank
+    from shoal.kernels.box_types import NOBODY, Asked, Class, Desk, Holding, Listed, Store, blank
 
     space, rules, codes = whole.space, whole.rules, whole.codes[records]
     n, live = len(codes), int(labels.max()) + 1
@@ -225,7 +230,8 @@ def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_p
         np.add.at(histogram, (labels[column >= 0], column[column >= 0]), 1)
     desk = blank(Desk, 1)
     known = {"k": rules.k, "closed_up": rules.superset_closed, "live": live, "free": most - used}
-    for field, value in {**known, **_shares(rules.k), "old": room, "trial": 2 * room}.items():
+    rows = {"old": room, "trial": 2 * room, "asking": asking_work(whole.flat)}
+    for field, value in {**known, **_shares(rules.k), **rows}.items():
         desk[field] = value
     return Store(
         classes=classes,
@@ -235,13 +241,14 @@ def _store(whole: Encoded, table: Table, records: Ints, labels: Ints, tuple_of_p
         heads=_linked(inside, "tuple", "tuple", len(table.codes)),
         covers=np.zeros((len(table.masks), (room + 63) // 64), dtype=np.uint64),
         lists=lists,
+        asked=blank(Asked, int(whole.kinds.max(initial=0)) + 1),
         desk=desk[0],
     )
 
 
 def empty_store() -> Store:
     """A store with nothing in it, of the same types as every other: what is compiled for one is compiled for all."""
-    from shoal.kernels.box_types import Class, Desk, Holding, Listed, Store, blank
+    from shoal.kernels.box_types import Asked, Class, Desk, Holding, Listed, Store, blank
 
     return Store(
         classes=blank(Class, 1),
@@ -251,6 +258,7 @@ def empty_store() -> Store:
         heads=np.zeros(1, dtype=np.int32),
         covers=np.zeros((1, 1), dtype=np.uint64),
         lists=blank(Listed, 1),
+        asked=blank(Asked, 1),
         desk=blank(Desk, 1)[0],
     )
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from shoal.errors import ConfigError, shown
+from shoal.models import Kind
+from shoal.policy import FlatRules
 
 Effort = Literal["fast", "thorough"] | float
 
@@ -30,6 +34,9 @@ WIDTH = 8
 CACHED, REMOTE = 50_000, 0.5
 # Words of a set that take as long to compare as an ordinary operation does: measured on 20,000 employers without a taxonomy.
 READ_AT_ONCE = 80
+# Operations that a rule beyond sizes and numbers of values takes, and how many of its values are read in one more.
+ASKED, READ_A_STEP = 2, 6
+COUNTED = (Kind.SIZE, Kind.DISTINCT, Kind.HITTING)
 # Relocation: it serves rules that box search alone serves badly, and may take about twice its time.
 RELOCATION_SECONDS = {"fast": 4.0, "thorough": 20.0}
 
@@ -92,6 +99,15 @@ def relocation_budget(effort: Effort) -> int:
 def remoteness(tuples: int, attributes: int) -> float:
     """How much longer an operation takes than in a table that fits into a cache; the wider a row, the more is read at once."""
     return 1.0 + (REMOTE / breadth(attributes) if tuples > CACHED else 0.0)
+
+
+def asking_work(rules: FlatRules) -> int:
+    """Operations that it takes to ask whether a class satisfies rules that read all their values and do more than count them.
+
+    Sizes and numbers of values are part of every step.
+    """
+    heavy = np.isin(rules.kind, COUNTED, invert=True)
+    return int(np.ceil((ASKED + (rules.width[heavy] / READ_A_STEP)).sum()))
 
 
 def _seconds(effort: Effort) -> float:

@@ -28,7 +28,7 @@ from shoal.refine.effort import Effort, relocation_budget
 from shoal.space import Set, Space
 
 if TYPE_CHECKING:
-    from shoal.kernels.relocation import Classes, Table
+    from shoal.kernels.relocation import Classes, Sweep, Table
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -153,10 +153,10 @@ class _Search:
 
     def sweep(self, table: Table, classes: Classes, order: Ints, end: int, price: float | None = None) -> None:
         """Move the records at a price of slack, or without one swap them, a pause's work at a time."""
-        from shoal.kernels.relocation import PLACE, WORK, Sweep, move_records, swap_records
+        from shoal.kernels.relocation import PLACE, WORK, move_records, swap_records
 
-        at = np.array([0, self.work], dtype=np.int64)
-        sweep = Sweep(order, at, 0.0 if price is None else price, self.top)
+        sweep = self.before(order, 0.0 if price is None else price)
+        at = sweep.at
         while at[PLACE] < len(order) and at[WORK] <= end:
             until = min(end, int(at[WORK]) + PAUSE)
             if price is None:
@@ -165,6 +165,14 @@ class _Search:
                 move_records(self.flat, self.rules, table, classes, sweep, until)
             self.work = int(at[WORK])
             self.progress(min(1.0, self.work / self.budget))
+
+    def before(self, order: Ints, price: float) -> Sweep:
+        """A sweep that has not begun, with all that the loops write on."""
+        from shoal.kernels.relocation import Sweep
+
+        rest = np.empty((2, self.space.slots[-1]), dtype=np.int64)
+        at = np.array([0, self.work], dtype=np.int64)
+        return Sweep(order, at, price, self.top, rest, np.empty((2, len(self.space.domains))))
 
     def blocks(self) -> Iterator[Ints]:
         """All classes at once, or classes halved along random attributes until they are few enough."""
