@@ -290,7 +290,9 @@ class _Job:
         # To weigh the cuts of a part takes a step for every row and pair of attributes.
         steps = max(SLICE, (end - begin) * len(self.plan.attribute) ** 2)
         while True:
-            bounds = cut(self.table, self.plan, self.prices, self.flat, self.split, todo, once, steps)
+            bounds: NDArray[np.int64] = cut(
+                self.table, self.plan, self.prices, self.flat, self.split, todo, once, steps
+            )
             if todo.at[LEFT] == 0:
                 return bounds
             progress.check()

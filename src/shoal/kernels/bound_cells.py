@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, loop
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -42,7 +41,7 @@ class Cells(NamedTuple):
     reach: Ints32
 
 
-@njit(cache=True, nogil=True)
+@loop
 def count_refined(
     start: Ints, points: Ints32, size: Ints, code: Ints32, state_start: Ints, states: Ints32, width: int, k: int
 ) -> tuple[int, int]:
@@ -68,7 +67,7 @@ def count_refined(
     return cells, places
 
 
-@njit(cache=True, nogil=True)
+@loop
 def refine(
     start: Ints,
     points: Ints32,
@@ -120,7 +119,7 @@ def refine(
     return new_start, new_points, new_loss
 
 
-@njit(cache=True, nogil=True)
+@loop
 def fingerprints(start: Ints, points: Ints32, random: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A number per cell that is equal for equal lists of points."""
     result = np.zeros(len(start) - 1, dtype=np.uint64)
@@ -132,7 +131,7 @@ def fingerprints(start: Ints, points: Ints32, random: NDArray[np.uint64]) -> NDA
     return result
 
 
-@njit(cache=True, nogil=True)
+@loop
 def keep_cheapest(start: Ints, points: Ints32, prints: NDArray[np.uint64], order: Ints) -> NDArray[np.bool_]:
     """Which cells to keep so that equal lists occur once; `order` sorts by fingerprint, then loss."""
     keep = np.ones(len(order), dtype=np.bool_)
@@ -145,7 +144,7 @@ def keep_cheapest(start: Ints, points: Ints32, prints: NDArray[np.uint64], order
     return keep
 
 
-@inner
+@bare
 def _same(start: Ints, points: Ints32, c: int, other: int) -> bool:
     length = start[c + 1] - start[c]
     if start[other + 1] - start[other] != length:
@@ -156,7 +155,7 @@ def _same(start: Ints, points: Ints32, c: int, other: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def select_cells(start: Ints, points: Ints32, chosen: Ints) -> tuple[Ints, Ints32]:
     """The chosen cells in the given order."""
     new_start = np.zeros(len(chosen) + 1, dtype=np.int64)
@@ -168,7 +167,7 @@ def select_cells(start: Ints, points: Ints32, chosen: Ints) -> tuple[Ints, Ints3
     return new_start, new_points
 
 
-@njit(cache=True, nogil=True)
+@loop
 def find_reach(start: Ints, points: Ints32, size: Ints, demand: Demand) -> Ints32:
     """For each place the first place such that the run between them meets the demand."""
     reach = np.empty(len(points), dtype=np.int32)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.bound_cells import Cells
+from shoal.kernels.jit import entry, loop
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     push: Floats
 
 
-@njit(cache=True, nogil=True)
+@loop
 def fill_rows(
     cells: Cells, boxes: Ints, size: Ints, k: int, u: Floats, start: Ints, points: Ints32, share: Floats
 ) -> None:
@@ -59,7 +59,7 @@ def fill_rows(
         start[r + 1] = start[r] + held
 
 
-@njit(cache=True, nogil=True)
+@entry
 def covered(rows: Rows, total: Floats) -> None:
     """Per point how much all rows push it back, a record of it in each."""
     total[:] = 0.0
@@ -69,7 +69,7 @@ def covered(rows: Rows, total: Floats) -> None:
                 total[rows.points[j]] += rows.push[r] * rows.share[j]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def project(rows: Rows, give: Floats, highest: Floats, u: Floats) -> None:
     """One sweep: push u back onto each row that it breaks, and let go of what was pushed too far.
 

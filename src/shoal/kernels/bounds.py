@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.bound_cells import Cells
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, loop
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -28,12 +27,12 @@ class Axis(NamedTuple):
     weight: float
 
 
-@inner
+@bare
 def _span(axis: Axis, left: int, right: int) -> float:
     return axis.weight * min(max(axis.far[right] - axis.near[left], 0.0), 1.0)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def cell_bound(cells: Cells, axis: Axis, bound: Floats, begin: int, stop: int) -> None:
     """Per point the loss of the cheapest box that holds it and meets the demand, if `bound` is more: cells begin … stop - 1."""
     longest = 0
@@ -84,13 +83,13 @@ ENTRIES, RECORDS, MOVED = 0, 1, 2
 """What `held` counts: entries, records, and how many entries made room for others until now."""
 
 
-@inner
+@bare
 def _clear(top: Top) -> None:
     top.held[ENTRIES] = 0
     top.held[RECORDS] = 0
 
 
-@inner
+@bare
 def _put(top: Top, k: int, value: float, copies: int) -> float:
     """Take a point in; what the sum of all entries changes by."""
     entries, records = top.held[ENTRIES], top.held[RECORDS]
@@ -116,7 +115,7 @@ def _put(top: Top, k: int, value: float, copies: int) -> float:
     return change
 
 
-@inner
+@bare
 def _over(top: Top, k: int) -> float:
     """What the records beyond k add to the sum of all entries."""
     return max(0, top.held[RECORDS] - k) * top.value[top.held[ENTRIES] - 1]
@@ -129,7 +128,7 @@ class Ends(NamedTuple):
     suffix: Floats
 
 
-@inner
+@bare
 def _suffixes(cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, c: int, top: Top, ends: Ends) -> None:
     """Fill in the ends of a cell."""
     place, suffix = ends
@@ -149,7 +148,7 @@ def _suffixes(cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, c: int, t
     suffix[here] = total - _over(top, k)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def worst_boxes(
     cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, least: float, part: tuple[int, int], found: Ints
 ) -> int:
@@ -201,7 +200,7 @@ def worst_boxes(
     return work + top.held[MOVED] // MOVES
 
 
-@njit(cache=True, nogil=True)
+@loop
 def mend(cells: Cells, axis: Axis, size: Ints, k: int, u: Floats, factor: Floats, begin: int, stop: int) -> int:
     """Lower the factor of every point to what the boxes of the cells begin … stop - 1 allow; the work, in points looked at.
 

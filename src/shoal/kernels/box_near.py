@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.kernels.box_gauge import EPSILON, holds, range_cost, row_growth, row_join
 from shoal.kernels.box_types import Gauge, Ints, Shorts
-from shoal.kernels.jit import bare
+from shoal.kernels.jit import bare, loop
 from shoal.kernels.space import SET
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+@loop
 def nearest(
     gauge: Gauge, codes: Shorts, node: Ints, near: Shorts, stretch: tuple[int, int, int], steps_left: Ints
 ) -> int:

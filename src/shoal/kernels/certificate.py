@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shoal.kernels.jit import entry, loop
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,7 +39,7 @@ class Way(NamedTuple):
     depth: Ints
 
 
-@njit(cache=True, nogil=True)
+@entry
 def walk(
     it: Walk,
     way: Way,
@@ -88,7 +89,7 @@ def walk(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _can_hold(it: Walk, records: Ints, length: int) -> bool:
     """Whether the records of a box have as many different values as every demand asks for."""
     for i in range(len(it.least)):

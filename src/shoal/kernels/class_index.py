@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.heap import Heap, part_by, pop, push
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, attribute_loss, popcount, range_loss
 
 Ints = NDArray[np.int64]
@@ -86,7 +86,7 @@ def make_index(flat: FlatSpace, nodes: int) -> Index:
     return index
 
 
-@inner
+@bare
 def appraise(flat: FlatSpace, groups: Groups, c: int) -> None:
     """Losses of a class whose state has moved."""
     d = len(flat.kind)
@@ -98,7 +98,7 @@ def appraise(flat: FlatSpace, groups: Groups, c: int) -> None:
     groups.loss[c, d] = total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def appraise_all(flat: FlatSpace, groups: Groups, used: int) -> None:
     """Losses of all classes."""
     for c in range(used):
@@ -106,7 +106,7 @@ def appraise_all(flat: FlatSpace, groups: Groups, used: int) -> None:
             appraise(flat, groups, c)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def build(flat: FlatSpace, index: Index, groups: Groups, order: Ints) -> None:
     """The tree of the classes listed in `order`, which is rearranged; children come after their parents."""
     index.top[ROOT], index.top[NODES], index.top[FREE], index.top[LIVE] = 0, 1, NOBODY, 1
@@ -145,7 +145,7 @@ def build(flat: FlatSpace, index: Index, groups: Groups, order: Ints) -> None:
         pull(flat, index, groups, i)
 
 
-@inner
+@bare
 def adopt(index: Index, groups: Groups, node: int, child: int) -> None:
     """One more child of a node that has room."""
     index.kids[node, index.info[node, COUNT]] = child
@@ -191,7 +191,7 @@ def halve(flat: FlatSpace, states: Ints, losses: Floats, members: Ints) -> int:
     return count // 2
 
 
-@inner
+@bare
 def place_of(flat: FlatSpace, state: Ints, a: int) -> int:
     """Where a state lies in an attribute: the middle code, or the first member of a set."""
     slot = flat.slot[a]
@@ -204,7 +204,7 @@ def place_of(flat: FlatSpace, state: Ints, a: int) -> int:
     return 0
 
 
-@inner
+@bare
 def pull(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
     """What a node knows, from its children."""
     d = len(flat.kind)
@@ -235,7 +235,7 @@ def pull(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
                     box[w] |= state[w]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def pull_all(flat: FlatSpace, index: Index, groups: Groups) -> None:
     """What every node knows, from the leaves up: after losses or codes have changed everywhere."""
     order = np.empty(index.top[LIVE], dtype=np.int64)
@@ -251,7 +251,7 @@ def pull_all(flat: FlatSpace, index: Index, groups: Groups) -> None:
         pull(flat, index, groups, order[i])
 
 
-@inner
+@bare
 def pull_up(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
     """The same for a node and all above it."""
     while node != NOBODY:
@@ -259,7 +259,7 @@ def pull_up(flat: FlatSpace, index: Index, groups: Groups, node: int) -> None:
         node = index.info[node, PARENT]
 
 
-@inner
+@bare
 def widen_up(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
     """What the nodes above a class have to know when it has grown: covering states and largest losses.
 
@@ -287,7 +287,7 @@ def widen_up(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
         node = index.info[node, PARENT]
 
 
-@inner
+@bare
 def enter(flat: FlatSpace, index: Index, groups: Groups, c: int, leaf: int) -> None:
     """Put a class into a leaf; full nodes on the way up are split. Needs room for one node a level and a root."""
     child, node = c, leaf
@@ -325,7 +325,7 @@ def divide(flat: FlatSpace, index: Index, groups: Groups, node: int, extra: int)
     return sibling
 
 
-@inner
+@bare
 def fresh_node(index: Index) -> int:
     """An unused node."""
     index.top[LIVE] += 1
@@ -337,7 +337,7 @@ def fresh_node(index: Index) -> int:
     return index.top[NODES] - 1
 
 
-@inner
+@bare
 def leave(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
     """Take a class out of its leaf; nodes that become empty go too."""
     child, node = c, groups.info[c, LEAF]
@@ -361,7 +361,7 @@ def leave(flat: FlatSpace, index: Index, groups: Groups, c: int) -> None:
     pull_up(flat, index, groups, node)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def best_class(flat: FlatSpace, index: Index, groups: Groups, heap: Heap, state: Ints, records: int) -> int:
     """The class that takes so many records of this joined state for the least added loss; NOBODY without a class."""
     aim = take_aim(flat, state)
@@ -398,14 +398,14 @@ def best_class(flat: FlatSpace, index: Index, groups: Groups, heap: Heap, state:
     return chosen if chosen < NEVER else NOBODY
 
 
-@njit(cache=True, nogil=True)
+@entry
 def start_ranking(index: Index, heap: Heap) -> None:
     """Nothing has been looked at yet."""
     heap.size[0] = 0
     push(heap, 0, 0, index.top[ROOT])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def next_ranked(
     flat: FlatSpace, index: Index, groups: Groups, heap: Heap, state: Ints, records: int, found: Ints
 ) -> int:

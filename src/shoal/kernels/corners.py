@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import entry, loop
 from shoal.kernels.mondrian import LOSS_OF_ALL, LOSS_OF_MEDIANS, MEDIANS
 from shoal.kernels.mondrian_loss import Candidates, save
 from shoal.kernels.mondrian_parts import (
@@ -56,7 +56,7 @@ class Places(NamedTuple):
     view_start: Ints
 
 
-@njit(cache=True, nogil=True)
+@entry
 def route(tree: Tree, codes: Codes, part: Codes) -> None:
     """The part of each record; `codes` has a row an attribute."""
     for i in range(len(part)):
@@ -67,7 +67,7 @@ def route(tree: Tree, codes: Codes, part: Codes) -> None:
         part[i] = tree.left[node]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def by_part(codes: Codes, seen: Codes, part: Codes, parts: int) -> tuple[Codes, Ints]:
     """The records, a row each, part after part, and where each part begins; those of no part are left out.
 
@@ -93,7 +93,7 @@ def by_part(codes: Codes, seen: Codes, part: Codes, parts: int) -> tuple[Codes, 
     return rows, start
 
 
-@njit(cache=True, nogil=True)
+@loop
 def count_corners(
     places: Places,
     codes: Codes,
@@ -128,7 +128,7 @@ def count_corners(
                         histograms[cell, places.view_start[view] + value] += 1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def candidates_of(table: Table, cuts: Cuts, prices: Floats, work: Work, split: int, a: int) -> Candidates:
     """The cuts of one attribute of a part of which `table` shows the corners; `work` measures the part."""
     rows = len(table.begins)

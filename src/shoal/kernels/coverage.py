@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.class_index import COUNT, FIRST, IS_LEAF, NOBODY, Groups, Index, leave, start_ranking
 from shoal.kernels.heap import Heap, pop, push
 from shoal.kernels.i3m import Records, attach, members_of, unhook
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, loop
 from shoal.kernels.space import INTERVAL, SET, TICKS, FlatSpace, covers, range_loss
 
 Ints = NDArray[np.int64]
@@ -32,7 +31,7 @@ class Breaks(NamedTuple):
     targets: Ints
 
 
-@njit(cache=True, nogil=True)
+@loop
 def next_break(
     flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap, breaks: Breaks, steps: int
 ) -> bool:
@@ -64,7 +63,7 @@ def next_break(
     return True
 
 
-@njit(cache=True, nogil=True)
+@loop
 def break_class(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: int, targets: Ints) -> None:
     """Every record goes to its target."""
     rows = members_of(records, groups, c)
@@ -74,7 +73,7 @@ def break_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
         attach(flat, index, groups, records, rows[i], targets[i])
 
 
-@inner
+@bare
 def cheapest_cover(
     flat: FlatSpace, index: Index, groups: Groups, heap: Heap, codes: NDArray[np.int32], own: int, limit: int
 ) -> int:
@@ -98,7 +97,7 @@ def cheapest_cover(
     return chosen
 
 
-@inner
+@bare
 def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]) -> bool:
     """False only if no class below the node covers the record."""
     d = len(flat.kind)
@@ -121,13 +120,13 @@ def may_cover(flat: FlatSpace, index: Index, node: int, codes: NDArray[np.int32]
     return True
 
 
-@inner
+@bare
 def unit_ticks(flat: FlatSpace, groups: Groups, c: int) -> int:
     """Loss of one record of a class."""
     return np.int64(np.rint(groups.loss[c, len(flat.kind)] * TICKS))
 
 
-@inner
+@bare
 def least_ticks(flat: FlatSpace, index: Index, node: int) -> int:
     """The least loss of a record of a class below a node."""
     return np.int64(np.rint(index.bound[node, 2 * len(flat.kind)] * TICKS))

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import deficits_after
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.pool import (
     GONE,
     ZERO,
@@ -116,7 +116,7 @@ def make_groups(pool: Pool, count: int) -> Groups:
     return Groups(np.concatenate([[0], np.cumsum(live)]).astype(np.int64), points, place, live)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def grow(
     flat: FlatSpace,
     pool: Pool,
@@ -185,14 +185,14 @@ def grow(
     at[SIZE], at[VERSION], at[POINT], at[FREE] = size, version, point, free
 
 
-@inner
+@bare
 def copy_codes(target: Codes, codes: Codes) -> None:
     """A loop, because slice assignment takes long to compile."""
     for a in range(len(codes)):
         target[a] = codes[a]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def take_from(pool: Pool, groups: Groups, point: int) -> int:
     """Take the point's next record; a point without any leaves its group."""
     record = take(pool, point)
@@ -206,7 +206,7 @@ def take_from(pool: Pool, groups: Groups, point: int) -> int:
     return record
 
 
-@inner
+@bare
 def count_in(needs: Needs, counts: NDArray[np.int32], group: int) -> None:
     """Count one record of the group."""
     for view in range(needs.cell.shape[1]):
@@ -214,7 +214,7 @@ def count_in(needs: Needs, counts: NDArray[np.int32], group: int) -> None:
             counts[needs.cell[group, view]] += 1
 
 
-@inner
+@bare
 def missing_values(needs: Needs, i: int, counts: NDArray[np.int32]) -> int:
     """How many distinct values rule i still wants."""
     missing = needs.p[i]
@@ -226,7 +226,7 @@ def missing_values(needs: Needs, i: int, counts: NDArray[np.int32]) -> int:
     return missing
 
 
-@njit(cache=True, nogil=True)
+@entry
 def lacking(needs: Needs, others: Others | None, size: int, counts: NDArray[np.int32]) -> bool:
     """Whether some rule beyond the size is not satisfied yet."""
     for i in range(len(needs.p)):
@@ -237,7 +237,7 @@ def lacking(needs: Needs, others: Others | None, size: int, counts: NDArray[np.i
     return False
 
 
-@njit(cache=True, nogil=True)
+@entry
 def most_helpful(
     needs: Needs,
     others: Others | None,
@@ -326,7 +326,7 @@ def gain_of_sets(
                     gain[group] += before - after[others.cell[group, i] - first]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def cheapest_among(
     flat: FlatSpace,
     pool: Pool,
@@ -367,7 +367,7 @@ def cheapest_among(
     return point
 
 
-@njit(cache=True, nogil=True)
+@entry
 def spread(
     flat: FlatSpace, codes: Codes, records: Ints, states: Ints, sizes: Ints, losses: Floats, labels: Ints
 ) -> None:
@@ -385,13 +385,13 @@ def spread(
         enlarge(flat, states, sizes, losses, chosen, codes[record])
 
 
-@njit(cache=True, nogil=True)
+@entry
 def added(flat: FlatSpace, state: Ints, size: int, lost: float, codes: Codes) -> int:
     """Ticks of IL(cl ∪ {t}) − IL(cl)."""
     return np.int64(np.rint(((size + 1) * point_loss(flat, codes, state) - size * lost) * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def enlarge(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c: int, codes: Codes) -> None:
     """One more record in class c."""
     if absorb(flat, states[c], codes):
@@ -399,7 +399,7 @@ def enlarge(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c: int, 
     sizes[c] += 1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def added_by_class(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, codes: Codes) -> Ints:
     """What one record would add to the loss of each class, in ticks."""
     result = np.empty(len(sizes), dtype=np.int64)
@@ -408,7 +408,7 @@ def added_by_class(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c
     return result
 
 
-@njit(cache=True, nogil=True)
+@loop
 def added_by_merging(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats, c: int) -> Ints:
     """What merging class c with each other one would add to the loss, in ticks; GONE for itself and empty classes."""
     result = np.empty(len(sizes), dtype=np.int64)
@@ -421,7 +421,7 @@ def added_by_merging(flat: FlatSpace, states: Ints, sizes: Ints, losses: Floats,
     return result
 
 
-@njit(cache=True, nogil=True)
+@loop
 def class_losses(flat: FlatSpace, states: Ints) -> Floats:
     """Loss of one record in each class, summed as everywhere in the kernels."""
     result = np.empty(len(states))

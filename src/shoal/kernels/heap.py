@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def pop(heap: Heap) -> None:
     heap.ticks[i], heap.first[i], heap.item[i] = ticks, first, item
 
 
-@inner
+@bare
 def sort_by(keys: Floats, items: Ints) -> None:
     """Sort items by key, then by themselves. (Heapsort: NumPy's sorts take seconds to compile.)"""
     count = len(items)
@@ -85,7 +85,7 @@ def sort_by(keys: Floats, items: Ints) -> None:
         sink(keys, items, 0, end)
 
 
-@inner
+@bare
 def part_by(keys: Floats, items: Ints, middle: int) -> None:
     """Bring the items that `sort_by` would put before the middle there, in whatever order; the rest stands behind them.
 
@@ -115,7 +115,7 @@ def part_by(keys: Floats, items: Ints, middle: int) -> None:
     sort_by(keys[begin:end], items[begin:end])
 
 
-@inner
+@bare
 def _median(keys: Floats, items: Ints, a: int, b: int, c: int) -> int:
     """That of three places whose entry is the middle one."""
     first = keys[a] < keys[b] or (keys[a] == keys[b] and items[a] < items[b])
@@ -126,7 +126,7 @@ def _median(keys: Floats, items: Ints, a: int, b: int, c: int) -> int:
     return c if first == outer else a
 
 
-@inner
+@bare
 def sink(keys: Floats, items: Ints, at: int, end: int) -> None:
     """Let an entry fall to its place below larger ones."""
     while 2 * at + 1 < end:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, inner
 from shoal.models import forms
 
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ BLOCK = 16
 """Codes that are looked at together: a vector register or two, so that passing them by takes a step and not sixteen."""
 
 
-@inner
+@bare
 def passing(counts: Counts, s: int) -> int:
     """The first place from `s` on that is not zero, or their number. Most are zero, so they are passed by in blocks."""
     width = len(counts)
@@ -37,7 +37,7 @@ def passing(counts: Counts, s: int) -> int:
     return s
 
 
-@inner
+@bare
 def following(counts: Counts, blocks: Counts, s: int) -> int:
     """The first code from `s` on that occurs, or their number; `blocks` are the sums of blocks of counts, if they are kept."""
     width = len(counts)
@@ -80,7 +80,7 @@ def hitting_deficit(ints: Ints, counts: Counts, blocks: Counts) -> float:
     return 0.0
 
 
-@inner
+@bare
 def listed(counts: Counts, blocks: Counts, present: Ints) -> int:
     """List the sets that occur; how many they are."""
     many = 0
@@ -113,7 +113,7 @@ def deficits_after(ints: Ints, counts: Counts, asked: NDArray[np.bool_], after: 
     return before
 
 
-@inner
+@bare
 def can_hit(depth: int, ints: Ints, width: int, present: Ints, paper: Ints) -> bool:
     """Whether `depth` groups, one or more, meet all these sets; `paper` is for writing on."""
     starts, words = ints[2 : 3 + width], ints[3 + width : 3 + 2 * width]
@@ -122,7 +122,7 @@ def can_hit(depth: int, ints: Ints, width: int, present: Ints, paper: Ints) -> b
     return ints[1] <= BITS or groups_meet(depth, present, starts, ints[3 + 2 * width :])
 
 
-@inner
+@bare
 def bits_meet(depth: int, starts: Ints, words: Ints, present: Ints, paper: Ints) -> bool:
     """Whether `depth` bits meet all these words: the smallest set not yet met has to be met by one of its own.
 
@@ -151,7 +151,7 @@ def bits_meet(depth: int, starts: Ints, words: Ints, present: Ints, paper: Ints)
     return False
 
 
-@inner
+@bare
 def in_common(met: int, words: Ints, present: Ints) -> int:
     """The bits that all words have which `met` does not meet; every bit where it meets them all."""
     common = np.int64(-1)
@@ -163,7 +163,7 @@ def in_common(met: int, words: Ints, present: Ints) -> int:
     return common
 
 
-@inner
+@bare
 def smallest(met: int, starts: Ints, words: Ints, present: Ints) -> int:
     """The word of the smallest set that `met` does not meet; 0 when there is none."""
     best, length = np.int64(0), np.int64(0)
@@ -201,7 +201,7 @@ def groups_meet(depth: int, present: Ints, starts: Ints, members: Ints) -> bool:
     return False
 
 
-@inner
+@bare
 def mark(group: int, by: int, met: Ints, present: Ints, starts: Ints, members: Ints) -> None:
     """Count a group as chosen, or no longer, in all sets that have it."""
     for i in range(len(present)):
@@ -210,7 +210,7 @@ def mark(group: int, by: int, met: Ints, present: Ints, starts: Ints, members: I
                 met[i] += by
 
 
-@inner
+@bare
 def smallest_unmet(met: Ints, present: Ints, starts: Ints) -> int:
     """The place of the smallest set that no chosen group is in; -1 when there is none."""
     best, length = -1, 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.class_index import (
@@ -31,7 +30,7 @@ from shoal.kernels.class_index import (
     widen_up,
 )
 from shoal.kernels.heap import Heap, sort_by
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.rules import class_ok
 from shoal.kernels.space import SET, TICKS, FlatSpace, begin, join, joined_loss, loss, range_loss
 from shoal.policy import FlatRules
@@ -85,7 +84,7 @@ def make_groups(flat: FlatSpace, classes: int) -> Groups:
     )
 
 
-@njit(cache=True, nogil=True)
+@loop
 def settle(flat: FlatSpace, index: Index, groups: Groups, records: Records, classes: int) -> None:
     """Lists, states, losses and the index of so many classes, from the classes of the records."""
     thread(records, groups)
@@ -99,7 +98,7 @@ def settle(flat: FlatSpace, index: Index, groups: Groups, records: Records, clas
     build(flat, index, groups, order[:filled])
 
 
-@inner
+@bare
 def thread(records: Records, groups: Groups) -> None:
     """Sizes and lists of members from the classes of the records; the newest record comes first."""
     for c in range(len(groups.info)):
@@ -109,7 +108,7 @@ def thread(records: Records, groups: Groups) -> None:
             hook(records, groups, row, records.link[row, CLASS])
 
 
-@inner
+@bare
 def hook(records: Records, groups: Groups, row: int, c: int) -> None:
     """Put a record at the head of a class's list."""
     head = groups.info[c, HEAD]
@@ -120,7 +119,7 @@ def hook(records: Records, groups: Groups, row: int, c: int) -> None:
     groups.info[c, SIZE] += 1
 
 
-@inner
+@bare
 def unhook(records: Records, groups: Groups, row: int) -> None:
     """Take a record out of its class's list."""
     c, after, before, was = records.link[row]
@@ -138,7 +137,7 @@ def unhook(records: Records, groups: Groups, row: int) -> None:
     groups.info[c, SIZE] -= 1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def members_of(records: Records, groups: Groups, c: int) -> Ints:
     """The records of a class, ascending."""
     rows, keys = np.empty(groups.info[c, SIZE], dtype=np.int64), np.zeros(groups.info[c, SIZE])
@@ -150,7 +149,7 @@ def members_of(records: Records, groups: Groups, c: int) -> Ints:
     return rows
 
 
-@njit(cache=True, nogil=True)
+@loop
 def members_of_all(records: Records, groups: Groups, classes: Ints) -> Ints:
     """The records of several classes, class by class."""
     total = 0
@@ -164,7 +163,7 @@ def members_of_all(records: Records, groups: Groups, classes: Ints) -> Ints:
     return rows
 
 
-@njit(cache=True, nogil=True)
+@entry
 def attach(flat: FlatSpace, index: Index, groups: Groups, records: Records, row: int, c: int) -> None:
     """A record joins a class that is in the index."""
     hook(records, groups, row, c)
@@ -173,7 +172,7 @@ def attach(flat: FlatSpace, index: Index, groups: Groups, records: Records, row:
     widen_up(flat, index, groups, c)
 
 
-@inner
+@bare
 def tighten(flat: FlatSpace, groups: Groups, records: Records, c: int) -> None:
     """The state of a class from its records."""
     row = groups.info[c, HEAD]
@@ -185,7 +184,7 @@ def tighten(flat: FlatSpace, groups: Groups, records: Records, c: int) -> None:
     appraise(flat, groups, c)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def detach(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows: Ints) -> None:
     """Records leave their classes; a class without records leaves the index."""
     touched, keys = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows))
@@ -204,7 +203,7 @@ def detach(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows
             pull_up(flat, index, groups, groups.info[c, LEAF])
 
 
-@njit(cache=True, nogil=True)
+@entry
 def found(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows: Ints, c: int, leaf: int) -> None:
     """An unused class is made of records that are in none, in the neighbourhood of a leaf."""
     groups.info[c, SIZE], groups.info[c, HEAD] = 0, NOBODY
@@ -214,7 +213,7 @@ def found(flat: FlatSpace, index: Index, groups: Groups, records: Records, rows:
     enter(flat, index, groups, c, leaf)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def disband(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: int) -> Ints:
     """A class leaves the index and lets its records go; they are returned, ascending."""
     rows = members_of(records, groups, c)
@@ -224,7 +223,7 @@ def disband(flat: FlatSpace, index: Index, groups: Groups, records: Records, c: 
     return rows
 
 
-@njit(cache=True, nogil=True)
+@loop
 def place_all(
     flat: FlatSpace, index: Index, groups: Groups, records: Records, heap: Heap,
     rows: Ints, start: int, used: Ints, k: int, tests: Tests | None,
@@ -260,7 +259,7 @@ def place_all(
     return len(rows), NOBODY
 
 
-@njit(cache=True, nogil=True)
+@entry
 def split_is_due(size: int, k: int) -> bool:
     """Whether a class of so many records is to be split, or tried again: at 2, 3 and their doubles times k."""
     parts = size // k
@@ -283,13 +282,13 @@ def passes(tests: Tests, rows: Ints, chosen: NDArray[np.bool_]) -> bool:
     return class_ok(tests.rules, size, counts)
 
 
-@inner
+@bare
 def has_room(index: Index, groups: Groups, used: Ints, classes: int) -> bool:
     """Whether so many more classes certainly fit."""
     return used[0] + classes <= len(groups.info) and index.top[NODES] + classes * NODES_A_CLASS <= len(index.info)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, k: int) -> None:
     """Cut k records after k off a class until fewer than 2k are left (docs/algorithms.md#i3m)."""
     rows = members_of(records, groups, c)
@@ -311,7 +310,7 @@ def split_class(flat: FlatSpace, index: Index, groups: Groups, records: Records,
         split_off(flat, index, groups, records, used, c, chosen)
 
 
-@inner
+@bare
 def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, used: Ints, c: int, rows: Ints) -> None:
     """Some records of a class become a new one beside it."""
     for row in rows:
@@ -322,7 +321,7 @@ def split_off(flat: FlatSpace, index: Index, groups: Groups, records: Records, u
     pull_up(flat, index, groups, groups.info[c, LEAF])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def choose_half(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, k: int) -> NDArray[np.bool_]:
     """Which k of the records (ascending) Split2kCluster moves to the new class (Truta & Campan 2007, Figure 1)."""
     moved = np.zeros(len(rows), dtype=np.bool_)
@@ -330,7 +329,7 @@ def choose_half(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, k: int) -
     return moved
 
 
-@njit(cache=True, nogil=True)
+@loop
 def choose_more(
     flat: FlatSpace,
     codes: NDArray[np.int32],
@@ -352,7 +351,7 @@ def choose_more(
     return more
 
 
-@njit(cache=True, nogil=True)
+@loop
 def price_moves(
     flat: FlatSpace,
     codes: NDArray[np.int32],
@@ -389,7 +388,7 @@ def price_moves(
         costs[i] = np.rint(((left - 1) * rest + (taken + 1) * new) * TICKS)
 
 
-@inner
+@bare
 def move(
     flat: FlatSpace,
     codes: NDArray[np.int32],
@@ -407,7 +406,7 @@ def move(
         join(flat, state, codes[rows[chosen]])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def price_loans(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, state: Ints, size: int, costs: Floats) -> None:
     """Ticks that the total loss rises by when one of these records, which are a class, moves to another of this state."""
     nobody = np.zeros(len(rows), dtype=np.bool_)
@@ -421,7 +420,7 @@ def price_loans(flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, state: In
         costs[i] -= paid
 
 
-@inner
+@bare
 def take_stock(
     flat: FlatSpace, codes: NDArray[np.int32], rows: Ints, moved: NDArray[np.bool_],
     survey: Ints, counts: Ints, extreme: NDArray[np.bool_],
@@ -464,7 +463,7 @@ def take_stock(
                 extreme[i] |= not moved[i] and counts[flat.start[a] + codes[rows[i], a]] == 1
 
 
-@inner
+@bare
 def rest_loss(flat: FlatSpace, survey: Ints, counts: Ints, a: int, code: int) -> float:
     """Loss of an attribute of the surveyed records when one with this code has gone; with code -1, of all of them."""
     own = survey[a]

@@ -15,10 +15,13 @@ from typing import Any
 
 from numba import njit, typeof
 
+# Called from Python, and makes arrays …
+loop = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=True)
+# … or is only called by others.
 inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
-# Without counting references; `entry` may be called from Python.
-bare = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+# Without counting references: called from Python, or only by others.
 entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+bare = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
 def compile_for(kernel: Any, *arguments: Any) -> None:

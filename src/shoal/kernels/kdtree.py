@@ -27,10 +27,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, loop
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -116,13 +115,13 @@ def build_tree(X: Floats) -> Tree:
     return tree
 
 
-@njit(cache=True, nogil=True)
+@entry
 def live_count(tree: Tree) -> int:
     """How many records are still there."""
     return tree.sizes[0]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def delete_record(tree: Tree, record: int) -> None:
     """Take a live record away; a point without records leaves its leaf and the boxes above it shrink."""
     point = tree.record_point[record]
@@ -155,13 +154,13 @@ def delete_record(tree: Tree, record: int) -> None:
         node = (node + tree.sizes[1]) // LANES
 
 
-@njit(cache=True, nogil=True)
+@entry
 def nearest_records(tree: Tree, query: Floats, m: int, found: Ints, distances: Floats) -> int:
     """The m live records nearest to `query`, nearest first, into `found` and `distances`; returns their number."""
     return nearest_allowed(tree, query, m, tree.next_record, tree.no_flags, found, distances)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def nearest_allowed(
     tree: Tree, query: Floats, m: int, labels: Ints, allowed: NDArray[np.bool_], found: Ints, distances: Floats
 ) -> int:
@@ -216,7 +215,7 @@ def nearest_allowed(
     return count
 
 
-@njit(cache=True, nogil=True)
+@entry
 def farthest_record(tree: Tree, query: Floats) -> int:
     """The live record farthest from `query`, -1 when none is left."""
     inner = tree.bounds.shape[0]
@@ -256,13 +255,13 @@ def farthest_record(tree: Tree, query: Floats) -> int:
     return best
 
 
-@inner
+@bare
 def rounded(distance: float) -> float:
     """A squared distance as it is compared: a multiple of 2⁻⁴⁰ (beyond 2048, of its own precision)."""
     return (distance + ROUNDING) - ROUNDING
 
 
-@inner
+@bare
 def _push(tree: Tree, bottom: int, depth: int, node: int, bound: float, sign: float) -> int:
     """Insert a child among those of its parent on the stack, the most promising on top; sign -1: small bounds first."""
     place = depth
@@ -279,7 +278,7 @@ def _push(tree: Tree, bottom: int, depth: int, node: int, bound: float, sign: fl
 # so that the compiler uses vector instructions; the sum of a lane still runs over the columns in their order.
 
 
-@inner
+@bare
 def _lane_distances(blocks: Floats, leaf: int, query: Floats, lanes: Floats) -> None:
     block = blocks[leaf]
     for lane in range(lanes.size):
@@ -292,7 +291,7 @@ def _lane_distances(blocks: Floats, leaf: int, query: Floats, lanes: Floats) -> 
         lanes[lane] = rounded(lanes[lane])
 
 
-@inner
+@bare
 def _nearest_bounds(bounds: Floats, node: int, query: Floats, lanes: Floats) -> None:
     box = bounds[node]
     for lane in range(lanes.size):
@@ -305,7 +304,7 @@ def _nearest_bounds(bounds: Floats, node: int, query: Floats, lanes: Floats) -> 
         lanes[lane] = rounded(lanes[lane])
 
 
-@inner
+@bare
 def _farthest_bounds(tree: Tree, node: int, query_reach: float) -> None:
     box, lanes = tree.bounds[node], tree.lanes
     columns = tree.origin.size
@@ -323,13 +322,13 @@ def _farthest_bounds(tree: Tree, node: int, query_reach: float) -> None:
         lanes[lane] = sphere - lanes[lane] * (query_reach / reach)
 
 
-@inner
+@bare
 def _gap_squared(lower: float, upper: float, value: float) -> float:
     gap = max(max(lower - value, value - upper), 0.0)
     return gap * gap
 
 
-@njit(cache=True, nogil=True)
+@entry
 def _fill(tree: Tree, rows: Floats, order: Ints, starts: NDArray[np.int64]) -> None:
     for leaf in range(tree.leaf_size.size):
         for lane in range(tree.leaf_size[leaf]):
@@ -343,7 +342,7 @@ def _fill(tree: Tree, rows: Floats, order: Ints, starts: NDArray[np.int64]) -> N
         _fit_node(tree, node)
 
 
-@inner
+@bare
 def _fit_leaf(tree: Tree, leaf: int) -> bool:
     """Measure a leaf anew and tell its parent; whether anything changed there."""
     columns = tree.origin.size
@@ -373,7 +372,7 @@ def _fit_leaf(tree: Tree, leaf: int) -> bool:
     return changed
 
 
-@inner
+@bare
 def _fit_node(tree: Tree, node: int) -> bool:
     """The same for an inner node other than the root, from what it knows of its children."""
     columns = tree.origin.size
@@ -394,7 +393,7 @@ def _fit_node(tree: Tree, node: int) -> bool:
     return changed
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _collapse_equal_rows(
     X: Floats, places: Ints, record_point: Ints, first_record: Ints, next_record: Ints, previous_record: Ints
 ) -> int:
@@ -440,7 +439,7 @@ def _collapse_equal_rows(
     return points
 
 
-@njit(cache=True, nogil=True)
+@entry
 def _order_points(
     rows: Floats, order: Ints, starts: NDArray[np.int64], sides: Floats, nodes: NDArray[np.int64]
 ) -> None:
@@ -473,7 +472,7 @@ def _order_points(
         depth += 2
 
 
-@inner
+@bare
 def _select(rows: Floats, order: Ints, column: int, low: int, high: int, middle: int) -> None:
     """Hoare's selection: afterwards no row before `middle` is larger in the column than one from `middle` on."""
     while low < high:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner
 from shoal.kernels.kdtree import Floats, Ints, live_count
 from shoal.kernels.mdav import steps_taken
 from shoal.kernels.micro import Flags, Free, Longs, Seeds, _distinct, _join, _nearest, _next_seed, allow_lowering
@@ -81,7 +80,7 @@ def make_group(obligations: Obligations, cells: int, rows: int, groups: int) -> 
     )
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rare_groups(
     free: Free,
     seeds: Seeds,
@@ -130,7 +129,7 @@ def rare_groups(
     return False
 
 
-@inner
+@bare
 def _allow(
     free: Free,
     duties: Obligations,
@@ -160,7 +159,7 @@ def _allow(
     return deficit > 0
 
 
-@inner
+@bare
 def _after(stage: int, wanted: bool, more: bool) -> int:
     """The stage that follows when the group has what it wants, or no record can give it."""
     if stage == VALUES:
@@ -175,7 +174,7 @@ def _after(stage: int, wanted: bool, more: bool) -> int:
     return CLOSENESS if stage < CLOSENESS else WHATEVER + 1
 
 
-@inner
+@bare
 def _clear(group: Group) -> None:
     group.counts[:] = 0
     group.obliged[:] = False
@@ -185,7 +184,7 @@ def _clear(group: Group) -> None:
     group.held[:] = 0
 
 
-@inner
+@bare
 def _take(free: Free, seeds: Seeds, duties: Obligations, group: Group, record: int, members: Ints, size: int) -> int:
     """Take a record into the group; the new size."""
     size = _join(free, seeds, record, members, size, group.counts)
@@ -204,7 +203,7 @@ def _take(free: Free, seeds: Seeds, duties: Obligations, group: Group, record: i
     return size
 
 
-@inner
+@bare
 def _rise(duties: Obligations, group: Group, j: int, slot: int) -> float:
     """What one more record adds to the sum of squares: about the mean for numbers, of the ranges' counts for the rest."""
     if duties.top[j] < 0:
@@ -216,7 +215,7 @@ def _rise(duties: Obligations, group: Group, j: int, slot: int) -> float:
     return total
 
 
-@inner
+@bare
 def _variance(top: float, squares: float, known: int) -> float:
     if known == 0:
         return 0.0
@@ -225,7 +224,7 @@ def _variance(top: float, squares: float, known: int) -> float:
     return max(0.0, 0.5 * (top - squares / (float(known) * known)))
 
 
-@inner
+@bare
 def _share(duties: Obligations, group: Group, j: int, slot: int) -> float:
     """Variance over the reference, after a record of the slot joins (-1: as it is)."""
     squares, known = group.squares[j], group.known[j]
@@ -235,7 +234,7 @@ def _share(duties: Obligations, group: Group, j: int, slot: int) -> float:
     return _variance(duties.top[j], squares, known) / duties.reference[j]
 
 
-@inner
+@bare
 def _slot(free: Free, duties: Obligations, j: int, label: int) -> int:
     """The slot of a label's value; -1 for no label and for missing, which change no variance."""
     if label < 0 or free.cell[label, duties.column[j]] < 0:
@@ -243,7 +242,7 @@ def _slot(free: Free, duties: Obligations, j: int, label: int) -> int:
     return duties.slot[j] + free.cell[label, duties.column[j]] - duties.first[j]
 
 
-@inner
+@bare
 def _merit(free: Free, duties: Obligations, group: Group, label: int) -> float:
     """The smallest variance of an obliged attribute as a share of what it must be, after a record joins (-1: now).
 
@@ -261,7 +260,7 @@ def _merit(free: Free, duties: Obligations, group: Group, label: int) -> float:
     return asked if asked < np.inf else any_share
 
 
-@inner
+@bare
 def _lacks_values(free: Free, duties: Obligations, group: Group, prefer_variance: bool) -> bool:
     """Allow the labels that help most attributes to p values, with `prefer_variance` those that raise the variance too."""
     lacking = False
@@ -294,7 +293,7 @@ def _lacks_values(free: Free, duties: Obligations, group: Group, prefer_variance
     return True
 
 
-@inner
+@bare
 def _lacks_variance(duties: Obligations, group: Group) -> bool:
     for j in range(duties.p.size):
         if (
@@ -306,7 +305,7 @@ def _lacks_variance(duties: Obligations, group: Group) -> bool:
     return False
 
 
-@inner
+@bare
 def _allow_rising(free: Free, duties: Obligations, group: Group) -> bool:
     merit = _merit(free, duties, group, np.int64(-1))
     for label in range(free.live.size):
@@ -314,14 +313,14 @@ def _allow_rising(free: Free, duties: Obligations, group: Group) -> bool:
     return True
 
 
-@inner
+@bare
 def _allow_keeping(free: Free, duties: Obligations, group: Group) -> bool:
     for label in range(free.live.size):
         free.allowed[label] = free.live[label] > 0 and _keeps(free, duties, group, label)
     return True
 
 
-@inner
+@bare
 def _keeps(free: Free, duties: Obligations, group: Group, label: int) -> bool:
     """Whether every obliged variance is large enough after a record joins, and no new obligation lacks values."""
     for j in range(duties.p.size):
@@ -339,7 +338,7 @@ def _keeps(free: Free, duties: Obligations, group: Group, label: int) -> bool:
     return True
 
 
-@inner
+@bare
 def _allow_closer(free: Free, duties: Obligations, group: Group, close: FlatRules) -> bool:
     """Allow the labels that bring an obliged group closer to the table, if any can those that keep its variance."""
     free.tree.sizes[2] += free.live.size * group.counts.size
@@ -366,7 +365,7 @@ def _allow_closer(free: Free, duties: Obligations, group: Group, close: FlatRule
     return True
 
 
-@inner
+@bare
 def _too_far(duties: Obligations, group: Group, close: FlatRules) -> float:
     """How far the distance of an obliged attribute exceeds its limit."""
     worst = 0.0
@@ -379,7 +378,7 @@ def _too_far(duties: Obligations, group: Group, close: FlatRules) -> float:
     return worst
 
 
-@inner
+@bare
 def _rare_left(free: Free, duties: Obligations) -> int:
     left = 0
     for label in range(free.live.size):
@@ -432,7 +431,7 @@ def _variance_of(duties: Obligations, j: int, counts: Longs) -> float:
     return _variance(duties.top[j], squares, known)
 
 
-@inner
+@bare
 def _take_all_rare(free: Free, seeds: Seeds, duties: Obligations, group: Group, members: Ints, size: int) -> int:
     for label in range(free.live.size):
         while duties.has_rare[label] and free.live[label] > 0:
@@ -441,7 +440,7 @@ def _take_all_rare(free: Free, seeds: Seeds, duties: Obligations, group: Group, 
     return size
 
 
-@inner
+@bare
 def _give_back(free: Free, duties: Obligations, members: Ints, size: int) -> int:
     """Only the rare records stay. The others are free again; no search of this table meets them any more."""
     kept = 0

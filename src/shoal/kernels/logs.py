@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from shoal.exact import EVEN, EXP, LN2_HIGH, LN2_LOW, ODD, PER_LN2, ROOT_HALF
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare
 
 
-@inner
+@bare
 def log(x: float) -> float:
     """The natural logarithm of a positive number."""
     fraction, power = math.frexp(x)
@@ -24,7 +24,7 @@ def log(x: float) -> float:
     return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
 
 
-@inner
+@bare
 def exp(x: float) -> float:
     """e to the power of x."""
     k = math.floor(x * PER_LN2 + 0.5)
@@ -35,7 +35,7 @@ def exp(x: float) -> float:
     return math.ldexp(1 - ((low - r * c / (2 - c)) - high), int(k))
 
 
-@inner
+@bare
 def power(x: float, exponent: float) -> float:
     """A positive number to any power; 0 to a positive one."""
     return exp(exponent * log(x)) if x > 0 else 0.0

@@ -15,11 +15,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import ConfigError, InfeasibleError, InputError
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry
 from shoal.kernels.kdtree import (
     GRID,
     SLACK,
@@ -108,7 +107,7 @@ def _new_queue(X: Floats, tree: Tree, centroid: Floats) -> Queue:
     )
 
 
-@njit(cache=True, nogil=True)
+@entry
 def _form_groups(
     X: Floats,
     tree: Tree,
@@ -151,19 +150,19 @@ def _form_groups(
     return groups
 
 
-@njit(cache=True, nogil=True)
+@entry
 def has_rounds(X: Floats, tree: Tree, k: int) -> bool:
     """Whether there are records for another round, and enough of them in this tree."""
     return live_count(tree) >= 2 * k and 2 * live_count(tree) >= X.shape[0]
 
 
-@inner
+@bare
 def steps_taken(tree: Tree, queue: Queue) -> int:
     """How much work the searches were so far."""
     return tree.sizes[2] + queue.sizes[3]
 
 
-@inner
+@bare
 def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, queue: Queue) -> int:
     key, point, walk = queue.key, queue.point, queue.walk[0]
     size = queue.sizes[0]
@@ -202,7 +201,7 @@ def _farthest_from_centroid(X: Floats, first_record: Ints, centroid: Floats, que
     return best
 
 
-@inner
+@bare
 def _sift_down(key: Floats, point: Ints, size: int, new_key: float, new_point: int) -> None:
     """Put a new entry in the place of the top."""
     place = 0
@@ -221,7 +220,7 @@ def _sift_down(key: Floats, point: Ints, size: int, new_key: float, new_point: i
     point[place] = new_point
 
 
-@inner
+@bare
 def _sift_up(key: Floats, point: Ints, size: int, new_key: float, new_point: int) -> None:
     """Add an entry to a heap of the given size."""
     place = size
@@ -236,7 +235,7 @@ def _sift_up(key: Floats, point: Ints, size: int, new_key: float, new_point: int
     point[place] = new_point
 
 
-@inner
+@bare
 def _move_centroid(centroid: Floats, total: Floats, records: int, queue: Queue) -> None:
     step = 0.0
     for column in range(centroid.size):
@@ -246,13 +245,13 @@ def _move_centroid(centroid: Floats, total: Floats, records: int, queue: Queue) 
     queue.walk[0] += np.sqrt(step)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def _add_rows(total: Floats, X: Floats) -> None:
     for row in range(X.shape[0]):
         _add(total, X[row], 1.0)
 
 
-@inner
+@bare
 def _add(total: Floats, row: Floats, sign: float) -> None:
     """Add a row to the sum total[0] + total[1] without losing what rounding cuts off (Knuth's two-sum)."""
     for column in range(row.size):

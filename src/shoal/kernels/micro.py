@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.kdtree import (
     Floats,
     Ints,
@@ -143,7 +142,7 @@ def make_seeds(free: Free, order: Ints) -> Seeds:
     return Seeds(order, np.zeros(1, dtype=np.int64), _new_queue(free.X, free.tree, centroid), total, centroid)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def grow_groups(
     free: Free,
     seeds: Seeds,
@@ -194,7 +193,7 @@ def grow_groups(
     return False
 
 
-@njit(cache=True, nogil=True)
+@loop
 def nearest_points(tree: Tree, X: Floats, found: Ints) -> None:
     """For each row of X the nearest point of the tree."""
     record, distance = np.empty(1, dtype=np.int32), np.empty(1)
@@ -203,7 +202,7 @@ def nearest_points(tree: Tree, X: Floats, found: Ints) -> None:
         found[row] = record[0]
 
 
-@inner
+@bare
 def _next_seed(free: Free, seeds: Seeds) -> int:
     if seeds.order.size == 0:
         _move_centroid(seeds.centroid, seeds.total, live_count(free.tree), seeds.queue)
@@ -213,7 +212,7 @@ def _next_seed(free: Free, seeds: Seeds) -> int:
     return seeds.order[seeds.cursor[0]]
 
 
-@inner
+@bare
 def _join(free: Free, seeds: Seeds, record: int, members: Ints, size: int, counts: Ints) -> int:
     """Take a record into the group; the new size."""
     members[size] = record
@@ -232,7 +231,7 @@ def _join(free: Free, seeds: Seeds, record: int, members: Ints, size: int, count
     return size + 1
 
 
-@inner
+@bare
 def _fill_up(free: Free, seeds: Seeds, seed: int, members: Ints, size: int, counts: Ints, k: int) -> int:
     """The nearest records, until there are k."""
     found = nearest_records(free.tree, free.X[seed], k - size, free.found, free.distances)
@@ -241,7 +240,7 @@ def _fill_up(free: Free, seeds: Seeds, seed: int, members: Ints, size: int, coun
     return size
 
 
-@inner
+@bare
 def _nearest(free: Free, query: Floats) -> int:
     """The nearest free record with an allowed label, -1 when there is none."""
     candidates, live = 0, live_count(free.tree)
@@ -271,7 +270,7 @@ def _nearest(free: Free, query: Floats) -> int:
     return best
 
 
-@inner
+@bare
 def _nearest_helpful(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float, query: Floats) -> int:
     """The nearest free record that lowers the deficit, -1 when none does or none has to."""
     if deficit <= 0:
@@ -285,7 +284,7 @@ def _nearest_helpful(free: Free, rules: FlatRules, size: int, counts: Ints, defi
     return _nearest(free, query)
 
 
-@inner
+@bare
 def allow_lowering(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float) -> None:
     """Allow the labels that lower the deficit."""
     free.tree.sizes[2] += free.live.size * counts.size
@@ -293,7 +292,7 @@ def allow_lowering(free: Free, rules: FlatRules, size: int, counts: Ints, defici
         free.allowed[label] = free.live[label] > 0 and _lowers(free, rules, size, counts, deficit, label)
 
 
-@inner
+@bare
 def _lowers(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: float, label: int) -> bool:
     for view in range(free.cell.shape[1]):
         if free.cell[label, view] >= 0:
@@ -305,7 +304,7 @@ def _lowers(free: Free, rules: FlatRules, size: int, counts: Ints, deficit: floa
     return np.rint((deficit - after) * TICKS) >= 1.0
 
 
-@inner
+@bare
 def _wanted(free: Free, counted: Counted, counts: Ints) -> bool:
     """Allow the labels that raise a number of distinct values still too small; whether any number is."""
     lacking = False
@@ -321,7 +320,7 @@ def _wanted(free: Free, counted: Counted, counts: Ints) -> bool:
     return lacking
 
 
-@inner
+@bare
 def _distinct(counts: Ints, first: int, last: int) -> int:
     found = 0
     for cell in range(first, last):

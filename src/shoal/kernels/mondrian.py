@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.jit import entry, loop
 from shoal.kernels.mondrian_loss import Candidates, save
 from shoal.kernels.mondrian_parts import (
     APART,
@@ -67,7 +68,7 @@ def todo_of(begin: int, end: int) -> Todo:
     return Todo(parts, np.array([1, -1], dtype=np.int64))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def cut(
     table: Table,
     cuts: Cuts,
@@ -124,7 +125,7 @@ def cut(
     return bounds
 
 
-@njit(cache=True, nogil=True)
+@entry
 def next_best(keys: Ints, last: int) -> int:
     """Where the largest key comes after `last`, by key and then position; 0 is no candidate, -1 no more."""
     best = -1
@@ -136,7 +137,7 @@ def next_best(keys: Ints, last: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@loop
 def satisfy(
     table: Table,
     cuts: Cuts,
@@ -190,7 +191,7 @@ def candidates(
     return found
 
 
-@njit(cache=True, nogil=True)
+@entry
 def number_classes(table: Table, labels: NDArray[np.int32]) -> int:
     """Label every row with the number of its class, counted along the table; the number of classes."""
     classes = 0

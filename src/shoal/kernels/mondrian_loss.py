@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, inner
 from shoal.kernels.mondrian_parts import (
     APART,
     EXTENT,
@@ -117,7 +117,7 @@ def save(
     return filled
 
 
-@inner
+@bare
 def group_by_code(column: Column, side: Marks, codes: Ints, low: int, high: int) -> int:
     """Mark each row with the rank of its code, list the codes in order; their number."""
     groups = np.int64(0)
@@ -155,7 +155,7 @@ def weights_before(table: Table, begin: int, end: int, groups: int) -> Ints:
     return before
 
 
-@inner
+@bare
 def add_run(runs: Ints, count: int, before: Ints, k: int, i: int, j: int) -> int:
     """Add the run of groups i to j (exclusive) if it and the rest are large enough."""
     inside = before[j] - before[i]
@@ -165,7 +165,7 @@ def add_run(runs: Ints, count: int, before: Ints, k: int, i: int, j: int) -> int
     return count + 1
 
 
-@inner
+@bare
 def runs_of_nodes(cuts: Cuts, work: Work, a: int, groups: int, before: Ints, runs: Ints) -> int:
     """The runs of groups under each node below the lowest common ancestor, from the root down."""
     count = np.int64(0)
@@ -273,7 +273,7 @@ def range_losses(
     return whole
 
 
-@inner
+@bare
 def range_price(cuts: Cuts, prices: Floats, a: int, low: int, high: int) -> float:
     """Weighted loss of a range of codes, or of their lowest common ancestor."""
     if low == high:
@@ -328,7 +328,7 @@ def set_losses(
     return price[whole]
 
 
-@inner
+@bare
 def in_ticks(saving: float) -> int:
     """A saving as a key: ticks plus one, so that a cut that saves nothing yet is still a candidate."""
     return max(0, np.int64(np.rint(saving * TICKS))) + 1

@@ -14,10 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.space import TICKS
 
 NUMBER, CODES, SETS, HIERARCHY = 0, 1, 2, 3
@@ -72,7 +71,7 @@ class Work(NamedTuple):
     codes: Ints
 
 
-@njit(cache=True, nogil=True)
+@loop
 def new_work(cuts: Cuts) -> Work:
     """Scratch for one thread."""
     d = len(cuts.attribute)
@@ -84,7 +83,7 @@ def new_work(cuts: Cuts) -> Work:
     return Work(part, np.zeros((2, largest), np.int64))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def measure_part(columns: Column, cuts: Cuts, work: Work, begin: int, end: int) -> None:
     """Ranges and extents of a part: ticks plus one, 0 when all codes agree."""
     for a in range(len(cuts.attribute)):
@@ -102,7 +101,7 @@ def measure_part(columns: Column, cuts: Cuts, work: Work, begin: int, end: int) 
             work.part[EXTENT, a] = np.int64(np.rint(share * TICKS)) + 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def extent(column: Column, cuts: Cuts, work: Work, a: int, low: int, high: int) -> float:
     """How much of its domain an attribute takes in a part (docs/algorithms.md#mondrian)."""
     kind, size, start = cuts.attribute[a, KIND], cuts.attribute[a, SIZE], cuts.attribute[a, START]
@@ -119,7 +118,7 @@ def extent(column: Column, cuts: Cuts, work: Work, a: int, low: int, high: int) 
     return cuts.numbers[start + common_level(cuts, a, low, high) * size + low]
 
 
-@inner
+@bare
 def find_codes(column: Column, codes: Ints) -> int:
     """List the codes that occur, unsorted, each marked by a one in its place; their number."""
     distinct = np.int64(0)
@@ -131,7 +130,7 @@ def find_codes(column: Column, codes: Ints) -> int:
     return distinct
 
 
-@inner
+@bare
 def sort_found(codes: Ints, count: int) -> None:
     """Sort the list and write each code's position in its place."""
     gap = count // 2
@@ -148,14 +147,14 @@ def sort_found(codes: Ints, count: int) -> None:
         codes[PLACE, codes[FOUND, j]] = j
 
 
-@inner
+@bare
 def forget(codes: Ints, count: int) -> None:
     """Make the places zero again."""
     for j in range(count):
         codes[PLACE, codes[FOUND, j]] = 0
 
 
-@inner
+@bare
 def common_level(cuts: Cuts, a: int, low: int, high: int) -> int:
     """The depth of the lowest common ancestor of two leaves."""
     level = 0
@@ -167,7 +166,7 @@ def common_level(cuts: Cuts, a: int, low: int, high: int) -> int:
     return level
 
 
-@njit(cache=True, nogil=True)
+@entry
 def median_cut(table: Table, cuts: Cuts, work: Work, a: int, begin: int, end: int) -> tuple[int, int, int]:
     """The cut at the median: number of children (0 when one is too small), last code that goes left, tie position.
 
@@ -197,7 +196,7 @@ def median_cut(table: Table, cuts: Cuts, work: Work, a: int, begin: int, end: in
     return 2 if left >= cuts.k and total - left >= cuts.k else 0, low, ties
 
 
-@njit(cache=True, nogil=True)
+@entry
 def weight_of(table: Table, begin: int, end: int) -> int:
     """Number of records in a stretch."""
     if not table.weighted:
@@ -208,7 +207,7 @@ def weight_of(table: Table, begin: int, end: int) -> int:
     return total
 
 
-@inner
+@bare
 def weight_up_to(column: Column, weights: NDArray[np.int32], code: int) -> int:
     """Number of records with a code ≤ `code`; without weights a row is one."""
     limit = column.dtype.type(code)
@@ -224,7 +223,7 @@ def weight_up_to(column: Column, weights: NDArray[np.int32], code: int) -> int:
     return total
 
 
-@inner
+@bare
 def mark_branches(table: Table, cuts: Cuts, work: Work, a: int, begin: int, end: int) -> int:
     """Mark each row's child of the lowest common ancestor; the number of non-empty children, 0 if one is too small."""
     size = cuts.attribute[a, SIZE]
@@ -250,7 +249,7 @@ def mark_branches(table: Table, cuts: Cuts, work: Work, a: int, begin: int, end:
     return children if smallest >= cuts.k else 0
 
 
-@njit(cache=True, nogil=True)
+@entry
 def mark_halves(column: Column, first: int, last: int, ties: int, side: Marks) -> None:
     """Mark the two children of a cut that sends the codes from `first` to `last` to the left."""
     for i in range(len(column)):
@@ -258,7 +257,7 @@ def mark_halves(column: Column, first: int, last: int, ties: int, side: Marks) -
         side[i] = 0 if first <= code <= last and (i < ties or code < last) else 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def count_children(
     table: Table, view_start: Ints, first: int, children: int, begin: int, end: int, sizes: Ints, counts: Marks
 ) -> None:
@@ -275,7 +274,7 @@ def count_children(
                     counts[child, view_start[view] + code] += 1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def make_cut(table: Table, a: int, children: int, first: int, last: int, ties: int, begin: int, end: int) -> Ints:
     """Move the rows to their children; where the children begin, and the end."""
     d = len(table.columns) - 1
@@ -298,7 +297,7 @@ def make_cut(table: Table, a: int, children: int, first: int, last: int, ties: i
     return bounds
 
 
-@inner
+@bare
 def move_halves(column: Column, key: Column, first: int, last: int, ties: int, spare: Column) -> int:
     """Stably move the rows that go left to the front; how many they are. `key` may be the column itself."""
     # Unsigned positions spare the test for negative ones, writing to both sides spares the branch.
@@ -336,7 +335,7 @@ def sort_by_marks(side: Marks, source: Marks, bounds: Ints) -> None:
         following[side[i]] += np.uint64(1)
 
 
-@inner
+@bare
 def gather(column: Column, source: Marks, spare: Column) -> None:
     """Put the rows in the order of `source`."""
     for i in range(len(column)):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, loop
 from shoal.kernels.rules import class_deficit, class_ok
 from shoal.kernels.space import TICKS, FlatSpace, begin, join, joined_loss, loss
 from shoal.policy import FlatRules
@@ -54,7 +53,7 @@ class Wanted(NamedTuple):
     mode: int
 
 
-@njit(cache=True, nogil=True)
+@loop
 def cell_losses(flat: FlatSpace, codes: Codes, visits: Codes, inside: Words, live: Words) -> Floats:
     """The loss of a class with all points of a cell, for every cell."""
     losses, members = np.zeros(len(visits)), np.empty(len(codes), dtype=np.int64)
@@ -73,7 +72,7 @@ NEXT, LABEL = 0, 1
 """Where `peel_cells` is: the next cell, the next class."""
 
 
-@njit(cache=True, nogil=True)
+@loop
 def peel_cells(
     visits: Codes, inside: Words, live: Words, lots: Lots, wanted: Wanted, labels: Ints, at: Ints, steps: int
 ) -> None:
@@ -112,7 +111,7 @@ def peel_cells(
         at[LABEL] += 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def find_points(cell: Codes, inside: Words, live: Words, members: Ints) -> int:
     """The live points of a cell, ascending; returns how many there are.
 
@@ -135,7 +134,7 @@ def find_points(cell: Codes, inside: Words, live: Words, members: Ints) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@loop
 def choose(wanted: Wanted, have: Ints, total: int, take: Ints) -> int:
     """How many records of each group leave a cell as a class, as many as possible; returns their sum, 0 for no class."""
     counts = np.empty(wanted.width, dtype=np.int32)
@@ -150,7 +149,7 @@ def choose(wanted: Wanted, have: Ints, total: int, take: Ints) -> int:
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def good(wanted: Wanted, take: Ints, total: int, counts: Codes) -> bool:
     """Whether so many records of each group are a class that is wanted; leaves its histograms in `counts`."""
     for cell in range(len(counts)):
@@ -162,7 +161,7 @@ def good(wanted: Wanted, take: Ints, total: int, counts: Codes) -> bool:
     return class_ok(wanted.rules, total, counts)
 
 
-@inner
+@bare
 def choose_by_size(wanted: Wanted, have: Ints, total: int, take: Ints, counts: Codes) -> int:
     """The largest size whose best filling is good.
 
@@ -197,7 +196,7 @@ def choose_by_size(wanted: Wanted, have: Ints, total: int, take: Ints, counts: C
     return low
 
 
-@inner
+@bare
 def fill(wanted: Wanted, have: Ints, size: int, take: Ints) -> None:
     """`size` of the cell's records with shares as near to the wanted ones as can be.
 
@@ -257,7 +256,7 @@ def fill(wanted: Wanted, have: Ints, size: int, take: Ints) -> None:
             left -= 1
 
 
-@inner
+@bare
 def choose_by_removal(wanted: Wanted, have: Ints, total: int, take: Ints, counts: Codes) -> int:
     """Records of the group whose removal leaves the least deficit go, many at a time, then fewer; then some return."""
     deficit, step = class_deficit(wanted.rules, total, counts), max(1, total // 8)
@@ -293,7 +292,7 @@ def choose_by_removal(wanted: Wanted, have: Ints, total: int, take: Ints, counts
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def place(
     flat: FlatSpace,
     rules: FlatRules,
@@ -330,7 +329,7 @@ def place(
             count(counts[best], cells[r], np.int64(1))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def count(counts: Codes, cells: Ints, many: int) -> None:
     """Count so many records in (or out, if negative) of a class's histograms."""
     for cell in cells:

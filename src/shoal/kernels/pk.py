@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.greedy import Needs, lacking, missing_values, most_helpful
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, loop
 from shoal.kernels.pool import GONE, ZERO, Frontier, Pool, absorb, cheapest, pair_cost, point_loss, start_search, take
 from shoal.kernels.space import TICKS, FlatSpace, begin, loss
 
@@ -141,7 +140,7 @@ def make_points(codes: Codes, key: Ints, group: Ints, order: Ints) -> Points:
     return Points(np.ascontiguousarray(codes[heads]), group[heads], start, order, start[:-1].copy())
 
 
-@njit(cache=True, nogil=True)
+@entry
 def deal(
     flat: FlatSpace,
     codes: Codes,
@@ -213,7 +212,7 @@ def deal(
     return True
 
 
-@inner
+@bare
 def list_points(points: Points, dealing: Dealing, first: int, last: int, groups: int) -> None:
     """Begin with a SEC: its points, and its groups."""
     at = dealing.at
@@ -224,7 +223,7 @@ def list_points(points: Points, dealing: Dealing, first: int, last: int, groups:
         at[LOW], at[HIGH] = min(at[LOW], points.group[point]), max(at[HIGH], points.group[point] + 1)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def enter(flat: FlatSpace, clusters: Clusters, c: int, record: int, codes: Codes) -> bool:
     """A record joins a cluster; whether that moved the cluster's state."""
     moved = clusters.size[c] == 0
@@ -241,7 +240,7 @@ def enter(flat: FlatSpace, clusters: Clusters, c: int, record: int, codes: Codes
     return moved
 
 
-@inner
+@bare
 def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts: Counts, sign: int) -> None:
     """Add the members' sensitive values to the counts, or take them out again."""
     record = clusters.head[c]
@@ -253,14 +252,14 @@ def count_members(needs: Needs, group: Ints, clusters: Clusters, c: int, counts:
         record = clusters.link[record]
 
 
-@inner
+@bare
 def weigh(needs: Needs, counts: Counts, worth: Floats) -> None:
     """(p − y)·w of each attribute (docs/models.md#hom-and-div)."""
     for i in range(len(worth)):
         worth[i] = missing_values(needs, i, counts) * needs.weight[i]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rate(needs: Needs, counts: Counts, worth: Floats, low: int, high: int, gain: Ints) -> None:
     """Ticks of Div(t, cl) for the groups low … high-1: what a new value of each attribute is worth is (p − y)·w."""
     weigh(needs, counts, worth)
@@ -273,7 +272,7 @@ def rate(needs: Needs, counts: Counts, worth: Floats, low: int, high: int, gain:
         gain[g] = np.int64(np.rint(total * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def serve(
     flat: FlatSpace,
     codes: Codes,
@@ -331,7 +330,7 @@ def serve(
     return True
 
 
-@inner
+@bare
 def look(
     flat: FlatSpace,
     group: Ints,
@@ -381,7 +380,7 @@ def look(
     offers.gain[c], offers.length[c], offers.at[c] = best, found, 0
 
 
-@inner
+@bare
 def sink(heap: Ints, size: int, i: int, offers: Offers) -> None:
     """Restore the heap below place i."""
     c = heap[i]
@@ -398,7 +397,7 @@ def sink(heap: Ints, size: int, i: int, offers: Offers) -> None:
     heap[i] = c
 
 
-@inner
+@bare
 def better(c: int, other: int, offers: Offers) -> bool:
     """Whether cluster c's best pair comes before the other's: diversity, added loss, record, cluster."""
     gain, known, cost = offers.gain, offers.known, offers.cost
@@ -412,7 +411,7 @@ def better(c: int, other: int, offers: Offers) -> bool:
     return c < other
 
 
-@njit(cache=True, nogil=True)
+@loop
 def homogeneity(needs: Needs, group: Ints, clusters: Clusters) -> Ints:
     """Ticks of Hom(cl) (docs/models.md#hom-and-div) for every cluster."""
     result = np.zeros(len(clusters.size), dtype=np.int64)
@@ -449,7 +448,7 @@ def make_repair(needs: Needs, clusters: int, live: Ints) -> Repair:
     )
 
 
-@njit(cache=True, nogil=True)
+@entry
 def diversify(
     flat: FlatSpace,
     codes: Codes,
@@ -509,7 +508,7 @@ def diversify(
     return True
 
 
-@inner
+@bare
 def cheapest_record(
     flat: FlatSpace, codes: Codes, state: Ints, start: Ints, pool: Ints, live: Ints, allowed: NDArray[np.bool_]
 ) -> int:
@@ -531,7 +530,7 @@ TO_FILL, MOVES = 0, 1
 """Where `fill` is: the place of its cluster in the order, how often that one's state moved (-1: not begun)."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fill(
     flat: FlatSpace, pool: Pool, front: Frontier, clusters: Clusters, order: Ints, k: int, at: Ints, steps: int
 ) -> bool:

@@ -19,10 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.space import SET, TICKS, TREE, FlatSpace, attribute_loss, begin, merge, popcount, range_loss
 
 Ints = NDArray[np.int64]
@@ -123,7 +122,7 @@ def build_tree(flat: FlatSpace, codes: Codes) -> tuple[Ints, Ints, Ints, Ints, I
     return (place, *(np.ascontiguousarray(nodes[:used, column]) for column in range(4)))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def cut_nodes(flat: FlatSpace, codes: Codes, place: Ints, spare: Ints, sample: Ints, nodes: Ints) -> int:
     """Cut the points where their state loses most, near the middle; at a child's border inside a taxonomy."""
     state = np.empty(flat.slot[-1], dtype=np.int64)
@@ -165,7 +164,7 @@ def cut_nodes(flat: FlatSpace, codes: Codes, place: Ints, spare: Ints, sample: I
     return used
 
 
-@njit(cache=True, nogil=True)
+@entry
 def widest(flat: FlatSpace, state: Ints) -> int:
     """The attribute whose joined state loses most; -1 when all points agree in everything that costs."""
     best, chosen = 0.0, -1
@@ -176,7 +175,7 @@ def widest(flat: FlatSpace, state: Ints) -> int:
     return chosen
 
 
-@inner
+@bare
 def cut_code(flat: FlatSpace, state: Ints, a: int, middle: int) -> int:
     """The largest code of the left part; both parts get a point, because the ends of the state occur."""
     slot = flat.slot[a]
@@ -201,7 +200,7 @@ def cut_code(flat: FlatSpace, state: Ints, a: int, middle: int) -> int:
     return max(low, min(high - 1, middle))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fill_nodes(flat: FlatSpace, pool: Pool) -> None:
     """States and first records, children before parents."""
     for node in range(len(pool.begin) - 1, -1, -1):
@@ -220,7 +219,7 @@ def fill_nodes(flat: FlatSpace, pool: Pool) -> None:
             pool.leaf[i] = node
 
 
-@njit(cache=True, nogil=True)
+@entry
 def take(pool: Pool, point: int) -> int:
     """Remove the point's smallest free record from the pool and return it."""
     record = pool.records[pool.next[point]]
@@ -241,7 +240,7 @@ def take(pool: Pool, point: int) -> int:
     return record
 
 
-@inner
+@bare
 def node_bound(flat: FlatSpace, node: Ints, state: Ints) -> int:
     """No record below the node joins `state` for less."""
     total = 0.0
@@ -260,7 +259,7 @@ def node_bound(flat: FlatSpace, node: Ints, state: Ints) -> int:
     return np.int64(np.rint(total * TICKS))
 
 
-@inner
+@bare
 def node_reach(flat: FlatSpace, node: Ints, codes: Codes) -> int:
     """No record below the node is further from the record with these codes."""
     total = 0.0
@@ -284,7 +283,7 @@ def node_reach(flat: FlatSpace, node: Ints, codes: Codes) -> int:
     return np.int64(np.rint(total * TICKS))
 
 
-@inner
+@bare
 def point_loss(flat: FlatSpace, codes: Codes, state: Ints) -> float:
     """The loss of `state` joined with one record, as `shoal.kernels.space.joined_loss`, for inner loops."""
     total = 0.0
@@ -303,13 +302,13 @@ def point_loss(flat: FlatSpace, codes: Codes, state: Ints) -> float:
     return total
 
 
-@inner
+@bare
 def point_cost(flat: FlatSpace, codes: Codes, state: Ints) -> int:
     """Its ticks."""
     return np.int64(np.rint(point_loss(flat, codes, state) * TICKS))
 
 
-@inner
+@bare
 def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Add an entry to the heap."""
     i = front.size[0]
@@ -325,7 +324,7 @@ def push(front: Frontier, ticks: int, record: int, item: int, version: int) -> N
     front.ticks[i], front.record[i], front.item[i], front.version[i] = ticks, record, item, version
 
 
-@inner
+@bare
 def settle(front: Frontier, ticks: int, record: int, item: int, version: int) -> None:
     """Put an entry in the place of the top one."""
     front.size[1] += MOVE
@@ -357,7 +356,7 @@ def pop(front: Frontier) -> None:
         settle(front, front.ticks[last], front.record[last], front.item[last], front.version[last])
 
 
-@njit(cache=True, nogil=True)
+@entry
 def furthest(flat: FlatSpace, pool: Pool, front: Frontier, codes: Codes) -> int:
     """The point with the largest pair cost to a record with these codes; ties to the smallest record."""
     front.size[0] = 0
@@ -378,7 +377,7 @@ def furthest(flat: FlatSpace, pool: Pool, front: Frontier, codes: Codes) -> int:
                     push(front, -cost, pool.records[pool.next[i]], ~i, ZERO)
 
 
-@inner
+@bare
 def pair_cost(flat: FlatSpace, codes: Codes, other: Codes) -> int:
     """Ticks of unit({a, b})."""
     total = 0.0
@@ -391,14 +390,14 @@ def pair_cost(flat: FlatSpace, codes: Codes, other: Codes) -> int:
     return np.int64(np.rint(total * TICKS))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def start_search(front: Frontier) -> None:
     """An empty class: everything is still to be priced."""
     front.size[0] = 0
     push(front, ZERO, ZERO, ZERO, STALE)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def cheapest(flat: FlatSpace, pool: Pool, front: Frontier, state: Ints, version: int) -> int:
     """The point that joins `state` for the least loss, ties to the smallest record; -1 when the pool is empty.
 
@@ -434,7 +433,7 @@ def cheapest(flat: FlatSpace, pool: Pool, front: Frontier, state: Ints, version:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def absorb(flat: FlatSpace, state: Ints, codes: Codes) -> bool:
     """Join a record into a state; whether that moved the state."""
     moved = False

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import bare, entry, inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.logs import log
 from shoal.kernels.rules import DISTANCE, ENTROPY, RECURSIVE, SHARES, class_ok
 from shoal.kernels.space import SET, FlatSpace, popcount, range_loss
@@ -323,7 +322,7 @@ def changed(table: Table, classes: Classes, c: int, r: int, many: int) -> None:
         classes.spare[g, c] = np.nan
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def gained_slack(rules: FlatRules, counts: Codes, size: int, cells: Ints, many: int) -> float:
     """What the slack of a class gains when a record counted in `cells` joins (1) or leaves (-1); -inf if it may not."""
     before, gained = slack(rules, size, counts), -np.inf
@@ -338,7 +337,7 @@ def gained_slack(rules: FlatRules, counts: Codes, size: int, cells: Ints, many: 
     return gained
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def slack(rules: FlatRules, size: int, counts: Codes) -> float:
     """How far a class is from its limits, in about records; forms without a budget have none.
 
@@ -379,7 +378,7 @@ def distance_slack(ints: Ints, floats: Floats, counts: Codes) -> float:
     return total
 
 
-@inner
+@bare
 def shares_slack(ints: Ints, floats: Floats, size: int, counts: Codes) -> float:
     """Records of the value nearest to its bound that could still join or leave, were the class to keep its size."""
     width, whole, least = len(counts), size, np.inf
@@ -396,7 +395,7 @@ def shares_slack(ints: Ints, floats: Floats, size: int, counts: Codes) -> float:
     return least if least < np.inf else 0.0
 
 
-@inner
+@bare
 def entropy_slack(required: float, counts: Codes) -> float:
     """Entropy above ln l, for all records together."""
     known, total = 0, 0.0

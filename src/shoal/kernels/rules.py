@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import BLOCK, following, hitting_deficit
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, inner, loop
 from shoal.kernels.logs import log
 from shoal.models import base
 from shoal.models.forms import Kind
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     """Zero exactly when a class of this size and these histograms satisfies every form."""
     total = 0.0
@@ -57,7 +57,7 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
     """Whether a class satisfies every form; stops at the first that it does not."""
     for i in range(len(rules.kind)):
@@ -99,7 +99,7 @@ def set_deficit(rules: FlatRules, sets: Ints | None, i: int, size: int, counts: 
     return set_form_deficit(rules, sets, rules.others, i, size, counts)
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def set_form_deficit(rules: FlatRules, sets: Ints, others: int | None, i: int, size: int, counts: Counts) -> float:
     """Hitting numbers, or another form on what persons have together."""
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
@@ -129,7 +129,7 @@ def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts, blocks
     return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
 
 
-@njit(cache=True, nogil=True, _nrt=True)
+@loop
 def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     """The deficit of one form."""
     if rules.kind[i] >= HITTING:
@@ -140,7 +140,7 @@ def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     return kind_deficit(rules.kind[i], ints, floats, size, own)
 
 
-@inner
+@bare
 def kind_deficit(kind: int, ints: Ints, floats: Floats, size: int, own: Counts) -> float:
     """The deficit of a form of this kind."""
     if kind == SIZE:
@@ -166,13 +166,13 @@ def kind_deficit(kind: int, ints: Ints, floats: Floats, size: int, own: Counts) 
     return np.inf
 
 
-@inner
+@bare
 def size_deficit(ints: Ints, size: int) -> float:
     """ints: k."""
     return float(max(0, ints[0] - size))
 
 
-@inner
+@bare
 def distinct_deficit(ints: Ints, counts: Counts) -> float:
     """ints: p."""
     missing = ints[0]
@@ -182,13 +182,13 @@ def distinct_deficit(ints: Ints, counts: Counts) -> float:
     return float(max(0, missing))
 
 
-@inner
+@bare
 def settled(deficit: float) -> float:
     """Rounding noise is no deficit."""
     return 0.0 if deficit <= TOLERANCE else deficit
 
 
-@inner
+@bare
 def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: whether codes count once, steps, rank of each code; floats: α."""
     total = 0
@@ -198,7 +198,7 @@ def weight_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return settled(floats[0] - total / ints[1])
 
 
-@inner
+@bare
 def entropy_deficit(floats: Floats, counts: Counts) -> float:
     """floats: ln l."""
     known, total = 0, 0.0
@@ -237,7 +237,7 @@ def recursive_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return max(0, length - found) + max(gap, 0.0) + 1.0
 
 
-@inner
+@bare
 def shares_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
     """ints: whether shares are of known codes, whether codes have to occur; floats: lower and upper bound of each code."""
     width, whole = len(counts), size
@@ -260,7 +260,7 @@ def shares_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> flo
     return total * whole
 
 
-@inner
+@bare
 def range_deficit(floats: Floats, counts: Counts) -> float:
     """floats: e, number of each code in ascending order."""
     first, last = -1, -1
@@ -299,7 +299,7 @@ def distance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return settled(total - floats[0])
 
 
-@inner
+@bare
 def variance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     """ints: p, whether literal, whether each code is rare, form of variance; floats: r, reference, the form's."""
     width, found, rare = len(counts), 0, False
@@ -318,7 +318,7 @@ def variance_deficit(ints: Ints, floats: Floats, counts: Counts) -> float:
     return missing + settled(floats[0] - variance / floats[1])
 
 
-@inner
+@bare
 def number_variance(values: Floats, counts: Counts) -> float:
     """Population variance of the values."""
     known, total = 0, 0.0
@@ -348,7 +348,7 @@ def tree_variance(ints: Ints, floats: Floats, counts: Counts) -> float:
     return max(0.0, 0.5 * rest)
 
 
-@inner
+@bare
 def breach_deficit(ints: Ints, floats: Floats, size: int, counts: Counts) -> float:
     """ints: pairs, guards, guard of each pair, starts, pairs below each guard; floats: breach, part of each."""
     pairs, guards = ints[0], ints[1]

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import bare
+from shoal.kernels.jit import bare, entry
 from shoal.space import Interval, Set, Space, Tree
 
 INTERVAL, TREE, SET = 0, 1, 2
@@ -135,7 +135,7 @@ def attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int) -> float:
     return flat.set_loss[flat.start[a] + count]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def loss(flat: FlatSpace, state: NDArray[np.int64]) -> float:
     """Weighted loss of one record in a class with this state."""
     total = 0.0
@@ -144,7 +144,7 @@ def loss(flat: FlatSpace, state: NDArray[np.int64]) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def begin(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
     """Make `state` the state of a single record."""
     for a in range(len(flat.kind)):
@@ -159,7 +159,7 @@ def begin(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -
             state[slot + (code >> 6)] = np.int64(1) << (code & 63)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def join(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
     """Join one record into `state`."""
     for a in range(len(flat.kind)):
@@ -174,7 +174,7 @@ def join(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) ->
             state[slot + (code >> 6)] |= np.int64(1) << (code & 63)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def merge(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int64]) -> None:
     """Join a whole state into `state`."""
     for a in range(len(flat.kind)):
@@ -201,7 +201,7 @@ def joined_attribute_loss(flat: FlatSpace, state: NDArray[np.int64], a: int, cod
     return flat.set_loss[flat.start[a] + count]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def joined_loss(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -> float:
     """Weighted loss of `state` after joining one record: the papers' unit(cl ∪ {t})."""
     total = 0.0
@@ -210,7 +210,7 @@ def joined_loss(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def merged_loss(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int64]) -> float:
     """Weighted loss of two states joined."""
     total = 0.0
@@ -226,7 +226,7 @@ def merged_loss(flat: FlatSpace, state: NDArray[np.int64], other: NDArray[np.int
     return total
 
 
-@njit(cache=True, nogil=True)
+@entry
 def covers(flat: FlatSpace, state: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
     """Whether joining the record would leave what the class publishes unchanged (Truta & Campan 2007, Definition 6)."""
     for a in range(len(flat.kind)):

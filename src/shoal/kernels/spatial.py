@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
 from shoal.policy import FlatRules
@@ -67,7 +66,7 @@ def scratch_for(records: Records) -> Scratch:
     )
 
 
-@njit(cache=True, nogil=True)
+@entry
 def add(records: Records, reference: Reference, r: int) -> bool:
     """Let a record into the class; whether the class gained a value of some category."""
     gained = False
@@ -84,7 +83,7 @@ def add(records: Records, reference: Reference, r: int) -> bool:
     return gained
 
 
-@inner
+@bare
 def cardinalities(
     records: Records, pool: NDArray[np.int64], size: int, present: NDArray[np.bool_], scratch: Scratch
 ) -> int:
@@ -156,7 +155,7 @@ def tabulate(
             least = _by_similarity(records, reference, pool, size, present, a, context, least, sequential, scratch)
 
 
-@inner
+@bare
 def _by_similarity(
     records: Records,
     reference: Reference,
@@ -208,7 +207,7 @@ def _by_similarity(
     return distance
 
 
-@inner
+@bare
 def distance_to(records: Records, reference: Reference, scratch: Scratch, r: int) -> float:
     """Distance from the reference to a record; a missing number is at distance 1 from any known one."""
     total = 0.0
@@ -222,7 +221,7 @@ def distance_to(records: Records, reference: Reference, scratch: Scratch, r: int
     return total
 
 
-@inner
+@bare
 def clear(reference: Reference) -> None:
     """An empty class."""
     reference.total[:] = 0.0
@@ -234,7 +233,7 @@ GROWN, CHOSEN, CATEGORIES, TABLED = range(4)
 """Where `next_class` is: members so far, the one to join next, how many categories there are, whether they are tabulated."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def next_class(
     records: Records,
     pool: NDArray[np.int64],
@@ -300,7 +299,7 @@ def next_class(
     return False
 
 
-@inner
+@bare
 def add_numbers(records: Records, reference: Reference, r: int) -> bool:
     """Let a record move the means only: the categories stay those of the first record (`centre="seed"`)."""
     for a in range(len(records.size)):
@@ -310,7 +309,7 @@ def add_numbers(records: Records, reference: Reference, r: int) -> bool:
     return False
 
 
-@inner
+@bare
 def _count(
     views: NDArray[np.int32], offsets: NDArray[np.int64], counts: NDArray[np.int32], r: int, change: int
 ) -> None:
@@ -323,7 +322,7 @@ ASKED, NEAREST, DISTANCE, MEASURED = range(4)
 """Where `nearest_class` is: classes asked, the nearest so far (-1: none), its distance, how many categories there are."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def nearest_class(
     records: Records,
     everyone: NDArray[np.int64],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, inner, loop
 from shoal.kernels.rules import class_deficit
 from shoal.kernels.space import TICKS
 from shoal.policy import FlatRules
@@ -44,7 +43,7 @@ class Branches(NamedTuple):
     counts: Counts
 
 
-@njit(cache=True, nogil=True)
+@loop
 def specialize(taxa: Taxa, rules: FlatRules, secrets: Secrets, codes: Counts, rows: Ints) -> Ints:
     """Each row's branch, or -1 if it stays, in the attribute that leaves most records specialized.
 
@@ -114,7 +113,7 @@ def settle(rules: FlatRules, secrets: Secrets, rows: Ints, branch: Ints, number:
     return found
 
 
-@inner
+@bare
 def count(found: Branches, secrets: Secrets, r: int, b: int, change: int) -> None:
     """A record comes to a branch (1), or goes (-1)."""
     found.sizes[b] += change
@@ -123,7 +122,7 @@ def count(found: Branches, secrets: Secrets, r: int, b: int, change: int) -> Non
             found.counts[b, secrets.cells[r, v]] += change
 
 
-@inner
+@bare
 def stay(found: Branches, secrets: Secrets, rows: Ints, branch: Ints, i: int) -> None:
     """A record returns from its branch to the node."""
     count(found, secrets, rows[i], branch[i], -1)
@@ -178,7 +177,7 @@ def take_back(rules: FlatRules, secrets: Secrets, rows: Ints, branch: Ints, foun
             return
 
 
-@inner
+@bare
 def changed(rules: FlatRules, found: Branches, secrets: Secrets, r: int, b: int, change: int) -> float:
     """The deficit of a branch after a record came (1) or went (-1)."""
     count(found, secrets, r, b, change)

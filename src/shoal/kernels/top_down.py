@@ -6,10 +6,9 @@ Costs are compared in ticks, ties go to the smaller record or group. Groups are 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import inner
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.space import (
     SET,
     TICKS,
@@ -33,7 +32,7 @@ ROUNDS = 3
 SLACK = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@loop
 def far_pair(flat: FlatSpace, codes: Codes, rows: Ints, u: int) -> tuple[int, int]:
     """Two seeds far apart: the record farthest from u, the one farthest from that, and so on while the pair widens."""
     state = np.empty(flat.slot[-1], np.int64)
@@ -65,7 +64,7 @@ def farthest(flat: FlatSpace, codes: Codes, rows: Ints, u: int, state: Ints) -> 
     return found
 
 
-@njit(cache=True, nogil=True)
+@loop
 def deal(flat: FlatSpace, codes: Codes, u: int, v: int, rest: Ints) -> NDArray[np.bool_]:
     """For each record in its turn: whether it joins v's group, because that loses less than u's with it."""
     first, second = np.empty(flat.slot[-1], np.int64), np.empty(flat.slot[-1], np.int64)
@@ -84,7 +83,7 @@ def deal(flat: FlatSpace, codes: Codes, u: int, v: int, rest: Ints) -> NDArray[n
     return to_second
 
 
-@njit(cache=True, nogil=True)
+@loop
 def union_losses(flat: FlatSpace, states: Ints, sizes: Ints, g: int) -> Ints:
     """The loss of one record in the union of g with each other group, in ticks; -1 for itself and empty groups."""
     result = np.full(len(sizes), -1)
@@ -94,7 +93,7 @@ def union_losses(flat: FlatSpace, states: Ints, sizes: Ints, g: int) -> Ints:
     return result
 
 
-@njit(cache=True, nogil=True)
+@loop
 def best_loan(
     flat: FlatSpace,
     codes: Codes,
@@ -162,7 +161,7 @@ def price_table(flat: FlatSpace, state: Ints) -> tuple[Ints, Floats]:
     return start, price
 
 
-@njit(cache=True, nogil=True)
+@entry
 def smallest(values: Floats, count: int, m: int) -> float:
     """The m-th smallest value, from 1; the values are sorted on the way."""
     for i in range(1, count):
@@ -175,7 +174,7 @@ def smallest(values: Floats, count: int, m: int) -> float:
     return values[m - 1]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def rest_floor(flat: FlatSpace, codes: Codes, rows: Ints, floor: Floats) -> None:
     """floor[m]: a bound below the loss of one record after any m records have left.
 
@@ -221,7 +220,7 @@ def run_lengths(column: Floats) -> Floats:
     return lengths[: values + 1]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def loan(
     flat: FlatSpace, codes: Codes, rows: Ints, state: Ints, size: int, places: Ints, left: Ints, right: Ints
 ) -> float:
@@ -256,7 +255,7 @@ def loan(
     return total
 
 
-@inner
+@bare
 def join_from_both_ends(
     flat: FlatSpace, codes: Codes, rows: Ints, taken: NDArray[np.bool_], left: Ints, right: Ints
 ) -> int:
@@ -274,14 +273,14 @@ def join_from_both_ends(
     return count
 
 
-@inner
+@bare
 def copy_state(target: Ints, source: Ints) -> None:
     """A loop, because slice assignment takes long to compile."""
     for slot in range(len(target)):
         target[slot] = source[slot]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def grow_from(flat: FlatSpace, codes: Codes, rows: Ints, u: int, k: int) -> NDArray[np.bool_]:
     """Mark u and the k - 1 records that are cheapest to add to it, one by one."""
     state = np.empty(flat.slot[-1], np.int64)
