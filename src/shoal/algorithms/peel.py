@@ -40,8 +40,9 @@ Codes = NDArray[np.int32]
 Words = NDArray[np.uint64]
 Node = tuple[int, ...]
 
-# Distribution rules come out badly in classes of hardly more than their smallest size: counts are whole numbers.
-ROOM = 3
+# Distribution rules come out badly in classes of hardly more than their smallest size: counts are whole numbers. Much more is
+# too much for the search that follows (`benchmarks.closeness --room` has what other figures lose).
+ROOM = 1.4
 # The lattice is thinned until nodes × points and the bits of all groups stay below these.
 VISITS = 50_000_000
 BITS = 2**30
@@ -115,7 +116,7 @@ def _wanted(rules: Rules, slack: float, smallest: int | None) -> Wanted:
         cells=rules.cells(codes),
         share=share / max(1.0, share.sum()),
         width=int(rules.view_starts[-1]),
-        smallest=max(rules.k, smallest if smallest is not None else ROOM * max(bound, default=0)),
+        smallest=max(rules.k, smallest if smallest is not None else math.ceil(ROOM * max(bound, default=0))),
         mode=mode,
     )
 

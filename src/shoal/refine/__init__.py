@@ -26,28 +26,28 @@ def refined(
     """The partition after a search that fits the policy, the one of `partition` or less loss.
 
     Where a record can spoil the class it joins (t-closeness and its relatives) priced relocation comes first: it moves
-    single records and minds what they use up, while the box search moves groups. Full-domain partitions publish one
-    level a column and are left as they are. A policy with a model that compiled loops do not know (`Rule.forms`) is asked
-    through NumPy, class by class: records with the same sensitive values change places, which no rule can notice, and
-    classes are broken and split. The notes say so.
+    single records and minds what they use up, while the box search moves groups; small tables get several turns of both.
+    Full-domain partitions publish one level a column and are left as they are. A policy with a model that compiled loops do
+    not know (`Rule.forms`) is asked through NumPy, class by class: records with the same sensitive values change places,
+    which no rule can notice, and classes are broken and split. The notes say so.
     """
     if effort is False or partition.levels is not None or partition.classes == 0:
         return partition
     if rules.entries is None:
         return _asked_class_by_class(data, rules, partition, objective, effort, seed, Progress.of(progress))
     from shoal.refine.box_search import box_search
-    from shoal.refine.relocation import relocate
+    from shoal.refine.turns import in_turns
 
     work: Literal["fast", "thorough"] | float = "fast" if effort is True else effort
-    space, told = data.space(objective), Progress.of(progress)
-    searches = [box_search] if rules.superset_closed else [relocate, box_search]
-    if isinstance(work, (int, float)):
-        work = work / len(searches)
-    found = partition
-    for search in searches:
-        with told.stage(weight=1 / len(searches)) as part:
-            found = search(data.codes, space, rules, found, effort=work, seed=seed, progress=part)
-    note = {"by": [search.__name__ for search in searches], "effort": "fast" if effort is True else effort}
+    codes, space, told = data.codes, data.space(objective), Progress.of(progress)
+    if rules.superset_closed:
+        by, found = ["box_search"], box_search(codes, space, rules, partition, effort=work, seed=seed, progress=told)
+    else:
+        # Seconds are for both.
+        each = work / 2 if isinstance(work, (int, float)) else work
+        by = ["relocate", "box_search"]
+        found = in_turns(codes, space, rules, partition, effort=each, seed=seed, progress=told)
+    note = {"by": by, "effort": work}
     return Partition(found.labels, None, {**partition.notes, "refined": note})
 
 

@@ -68,19 +68,26 @@ def relocate(
     form for compiled loops, records only change places with others of the same sensitive values.
     """
     budget, told = relocation_budget(effort), Progress.of(progress)
+    return relocated(codes, space, rules, partition, budget=budget, seed=seed, progress=told)[0]
+
+
+def relocated(
+    codes: Codes, space: Space, rules: Rules, partition: Partition, *, budget: int, seed: int, progress: Progress
+) -> tuple[Partition, int]:
+    """What `relocate` finds within so many units of work, and how many it took."""
     flat_rules = rules.flat()
     kept = np.flatnonzero(partition.labels >= 0)
     if partition.classes < 2:
-        return partition
+        return partition, 0
     search = _Search(codes[kept], space, rules, flat_rules, kept, partition.labels[kept], seed)
-    with told.stage("moving single records") as part:
+    with progress.stage("moving single records") as part:
         search.run(budget, part)
     labels = partition.labels.copy()
     labels[kept] = search.best
     if (rules.deficits(labels, partition.classes) > 0).any():
         raise InternalError("priced relocation left a class that does not satisfy the policy")
-    told(1.0)
-    return Partition(labels, None, partition.notes)
+    progress(1.0)
+    return Partition(labels, None, partition.notes), search.work
 
 
 class _Search:
