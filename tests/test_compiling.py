@@ -14,7 +14,7 @@ import pytest
 import shoal
 from shoal import compiling
 from shoal.kernels import bound_cells, bound_rows, bounds
-from shoal.kernels.box_search import all_good
+from shoal.kernels.rules import class_deficit
 from shoal.measures.bounds import loss_bound
 from shoal.progress import Progress
 from shoal.refine.box_tables import empty_store, encode, take
@@ -52,7 +52,8 @@ def test_nothing_of_it_is_compiled_again(persons: bool) -> None:
     whole = encode(data.codes, space, rules, everyone, Progress(), budget=10**6)
     store = take(whole, everyone, np.zeros(data.n, dtype=np.int64)).store
     assert numba.typeof(store) == numba.typeof(empty_store())
-    assert (numba.typeof(whole.flat), numba.typeof(store)) in all_good.signatures
+    asked = (whole.flat, store.classes[0].size, store.histogram[0])
+    assert tuple(numba.typeof(one) for one in asked) in class_deficit.signatures
 
 
 def test_a_folder_of_the_users_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

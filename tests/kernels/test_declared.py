@@ -17,7 +17,8 @@ from numba.core.registry import CPUDispatcher
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "src" / "shoal" / "kernels"
 # What is compiled, what of it is only called by compiled functions, and what counts no references.
-COMPILED, CLOSED, UNCOUNTED = {"njit", "loop", "inner", "entry", "bare"}, {"inner", "bare"}, {"entry", "bare"}
+CLOSED, UNCOUNTED = {"inner", "pasted", "bare"}, {"entry", "bare"}
+COMPILED = {"njit", "loop", *CLOSED, *UNCOUNTED}
 PLAIN = {"int", "float", "bool", "None", "tuple"}
 
 

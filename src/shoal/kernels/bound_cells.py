@@ -163,7 +163,8 @@ def select_cells(start: Ints, points: Ints32, chosen: Ints) -> tuple[Ints, Ints3
         new_start[i + 1] = new_start[i] + start[chosen[i] + 1] - start[chosen[i]]
     new_points = np.empty(new_start[-1], dtype=np.int32)
     for i in range(len(chosen)):
-        new_points[new_start[i] : new_start[i + 1]] = points[start[chosen[i]] : start[chosen[i] + 1]]
+        for j in range(start[chosen[i] + 1] - start[chosen[i]]):
+            new_points[new_start[i] + j] = points[start[chosen[i]] + j]
     return new_start, new_points
 
 

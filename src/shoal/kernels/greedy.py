@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import deficits_after
-from shoal.kernels.jit import bare, entry, inner, loop
+from shoal.kernels.jit import bare, entry, inner, loop, pasted
 from shoal.kernels.pool import (
     GONE,
     ZERO,
@@ -297,7 +296,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
                 gain[group] += before - after[cell]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
+@pasted
 def gain_of_sets(
     others: Others,
     sets: Ints | None,

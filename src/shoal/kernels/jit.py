@@ -1,8 +1,9 @@
 """How compiled functions are declared.
 
-A function that only other compiled functions call needs no way in from Python or C; without these wrappers it compiles in
-about half the time. A function over arrays that its callers keep, and that makes none itself, need not count references to
-them either: each would cost two atomic operations a call, and the code for them a sixth of the compiling.
+A function that only other compiled functions call needs no way in from Python or C, no machine code of its own
+(`shoal.kernels.linked`), and no place in the folder of compiled code: its callers lie there. A function over arrays that its
+callers keep, and that makes none itself, need not count references to them either: each would cost two atomic operations a call,
+and the code for them a sixth of the compiling.
 
 Numba lets a function that does not say so inherit from whichever caller happens to be compiled first: one that makes arrays,
 called from one that does not count, would compile or not by the order in which functions are needed. So what such functions
@@ -15,13 +16,24 @@ from typing import Any
 
 from numba import njit, typeof
 
+from shoal.kernels.linked import LinkedCompiler
+
+CALLED: dict[str, Any] = {
+    "pipeline_class": LinkedCompiler,
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
 # Called from Python, and makes arrays …
 loop = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=True)
 # … or is only called by others.
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
+inner = njit(**CALLED, _nrt=True)
+# Called by others, where one call more would cost more than what it does.
+pasted = njit(**CALLED, _nrt=True, forceinline=True)
 # Without counting references: called from Python, or only by others.
 entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
-bare = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+bare = njit(**CALLED, _nrt=False)
 
 
 def compile_for(kernel: Any, *arguments: Any) -> None:

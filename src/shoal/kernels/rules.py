@@ -8,11 +8,10 @@ numbers are its `ints` and `floats`; what they mean is said at its kind. Tests h
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import BLOCK, following, hitting_deficit
-from shoal.kernels.jit import bare, inner, loop
+from shoal.kernels.jit import bare, inner, loop, pasted
 from shoal.kernels.logs import log
 from shoal.models import base
 from shoal.models.forms import Kind
@@ -81,9 +80,8 @@ def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
     return True
 
 
-# Numba drops the branch of an argument that is None before it compiles, but not that of a field. One call more would cost
-# more than the test.
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
+# Numba drops the branch of an argument that is None before it compiles, but not that of a field.
+@pasted
 def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, counts: Counts) -> float:
     """The deficit of a form about more than sizes and distinct values; a policy without any compiles nothing of it."""
     if others is None:
@@ -91,7 +89,7 @@ def other_deficit(rules: FlatRules, others: int | None, i: int, size: int, count
     return form_deficit(rules, i, size, counts)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=True)
+@pasted
 def set_deficit(rules: FlatRules, sets: Ints | None, i: int, size: int, counts: Counts) -> float:
     """The deficit of a form about people with several values; a policy without any compiles nothing of it."""
     if sets is None:
@@ -99,7 +97,7 @@ def set_deficit(rules: FlatRules, sets: Ints | None, i: int, size: int, counts: 
     return set_form_deficit(rules, sets, rules.others, i, size, counts)
 
 
-@loop
+@inner
 def set_form_deficit(rules: FlatRules, sets: Ints, others: int | None, i: int, size: int, counts: Counts) -> float:
     """Hitting numbers, or another form on what persons have together."""
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
