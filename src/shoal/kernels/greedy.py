@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import deficits_after
-from shoal.kernels.jit import bare, entry, inner, loop, pasted
+from shoal.kernels.jit import bare, entry, inner, loop
 from shoal.kernels.pool import (
     GONE,
     ZERO,
@@ -296,7 +296,7 @@ def gain_of_others(others: Others, live: Ints, size: int, counts: NDArray[np.int
                 gain[group] += before - after[cell]
 
 
-@pasted
+@inner
 def gain_of_sets(
     others: Others,
     sets: Ints | None,

@@ -6,8 +6,8 @@ callers keep, and that makes none itself, need not count references to them eith
 and the code for them a sixth of the compiling.
 
 Numba lets a function that does not say so inherit from whichever caller happens to be compiled first: one that makes arrays,
-called from one that does not count, would compile or not by the order in which functions are needed. So what such functions
-call says it.
+called from one that does not count, would compile or not by the order in which functions are needed, and all that a pasted one
+calls would be pasted as well. So every function says it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from numba import njit, typeof
 
 from shoal.kernels.linked import LinkedCompiler
 
+KEPT: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "forceinline": False}
 CALLED: dict[str, Any] = {
     "pipeline_class": LinkedCompiler,
     "nogil": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "forceinline": False,
 }
 
 # Called from Python, and makes arrays …
-loop = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=True)
+loop = njit(**KEPT, _nrt=True)
 # … or is only called by others.
 inner = njit(**CALLED, _nrt=True)
-# Called by others, where one call more would cost more than what it does.
-pasted = njit(**CALLED, _nrt=True, forceinline=True)
-# Without counting references: called from Python, or only by others.
-entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
+# Without counting references: called from Python, or only by others …
+entry = njit(**KEPT, _nrt=False)
 bare = njit(**CALLED, _nrt=False)
+# … where one call more would cost more than what it does.
+pasted = njit(**{**CALLED, "forceinline": True}, _nrt=False)
 
 
 def compile_for(kernel: Any, *arguments: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.kernels.hitting import BLOCK, following, hitting_deficit
-from shoal.kernels.jit import bare, inner, loop, pasted
+from shoal.kernels.jit import bare, entry, inner, pasted
 from shoal.kernels.logs import log
 from shoal.models import base
 from shoal.models.forms import Kind
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 
-@loop
+@entry
 def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     """Zero exactly when a class of this size and these histograms satisfies every form."""
     total = 0.0
@@ -56,7 +56,7 @@ def class_deficit(rules: FlatRules, size: int, counts: Counts) -> float:
     return total
 
 
-@loop
+@entry
 def class_ok(rules: FlatRules, size: int, counts: Counts) -> bool:
     """Whether a class satisfies every form; stops at the first that it does not."""
     for i in range(len(rules.kind)):
@@ -97,7 +97,7 @@ def set_deficit(rules: FlatRules, sets: Ints | None, i: int, size: int, counts: 
     return set_form_deficit(rules, sets, rules.others, i, size, counts)
 
 
-@inner
+@bare
 def set_form_deficit(rules: FlatRules, sets: Ints, others: int | None, i: int, size: int, counts: Counts) -> float:
     """Hitting numbers, or another form on what persons have together."""
     ints = rules.ints[rules.int_start[i] : rules.int_start[i + 1]]
@@ -127,7 +127,7 @@ def summed_deficit(ints: Ints, floats: Floats, size: int, counts: Counts, blocks
     return kind_deficit(ints[0], parts[starts[width] :], floats, size * ints[2], together)
 
 
-@loop
+@entry
 def form_deficit(rules: FlatRules, i: int, size: int, counts: Counts) -> float:
     """The deficit of one form."""
     if rules.kind[i] >= HITTING:
