@@ -111,5 +111,22 @@ def _keep_compiled_code() -> None:
         drop_unused(folder)
 
 
+def _leave_linear_algebra() -> None:
+    """Numba asks whether SciPy has a BLAS by importing all of its linear algebra, a third of what a process waits for.
+
+    SciPy has one. No loop here calls it; where a loop of somebody else's does, Numba imports it then.
+    """
+    from numba.np import linalg
+
+    asking = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+    finally:
+        linalg.ensure_blas = asking
+    arraymath.ensure_blas = asking
+
+
 _keep_compiled_code()
+_leave_linear_algebra()
 event.register("numba:compile", _Undisturbed())  # type: ignore[no-untyped-call]
