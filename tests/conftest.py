@@ -33,6 +33,34 @@ TOGETHER = {
 }
 
 
+# What takes minutes comes first, so that no process is left with it when the others are done; Spark beside the one that compiles most.
+LONG = (
+    "every algorithm",
+    "one Spark",
+    "tests/evolve/store/test_histories.py",
+    "tests/test_any_machine.py",
+    "tests/engines/test_spark_losses.py",
+    "tests/reproduce/test_quick.py",
+    "tests/test_hostile.py",
+    "tests/evolve/store/test_store_sequences.py",
+    "tests/tools/test_fuzz.py",
+    "tests/evolve/store/test_people_histories.py",
+    "tests/report/test_canaries.py",
+)
+
+
+def scope_of(nodeid: str) -> str:
+    """The file of a test, or those it is taken together with."""
+    file = nodeid.split("::", 1)[0]
+    return TOGETHER.get(file, file)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first; the others as they are."""
+    rank = {scope: place for place, scope in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(scope_of(item.nodeid), len(LONG)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Where tests run on several processes, those of a file stay together, and so do some files."""
@@ -40,7 +68,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return TOGETHER.get(file, file)
+            return scope_of(nodeid)
 
+    # It would put files with many tests first, and those that take long have few.
+    config.option.loadscopereorder = False
     return Together(config, log)

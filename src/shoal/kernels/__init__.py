@@ -10,7 +10,9 @@ import gc
 import hashlib
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core import config, event
@@ -121,7 +123,7 @@ def _leave_linear_algebra() -> None:
     asking = linalg.ensure_blas
     linalg.ensure_blas = lambda: None
     try:
-        from numba.np import arraymath
+        arraymath: Any = import_module("numba.np.arraymath")
     finally:
         linalg.ensure_blas = asking
     arraymath.ensure_blas = asking
