@@ -161,16 +161,16 @@ def phases(source: Path, folder: Path) -> dict[str, float]:
 
     settings = read_config(folder / "shoal.toml")
     policy = Policy.from_config(settings.config.policy)
-    frame = timed("read", lambda: read_table(source, missing=settings.config.source.missing))
-    data = timed("encode", lambda: Microdata.from_frame(frame, settings))
+    frame = timed("read", lambda: read_table(source, missing=settings.config.source.missing, lean=True))
+    data = timed("encode", lambda: Microdata.of_table(frame, settings))
     rules = timed("bind", lambda: data.rules(policy))
     timed("points", lambda: data.points)
     partition = timed("partition", lambda: run("mondrian", data, rules))
     partition, states = timed("states", lambda: road.published_classes(data, partition, rules, data.space("ncp")))
-    timed("fingerprint", lambda: release.fingerprint(data.frame))
+    timed("fingerprint", lambda: release.fingerprint(data.table))
     masked, people = timed(
         "mask",
-        lambda: release.mask(
+        lambda: release.mask_lean(
             data,
             partition,
             states,

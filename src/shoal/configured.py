@@ -28,9 +28,9 @@ def load(configuration: Configuration, path: Path | None = None) -> Microdata:
     """The configured table, encoded."""
     from shoal.microdata import Microdata
 
-    table, file, types = _read(configuration, path)
+    table, file, types = _read(configuration, path, lean=True)
     data = Microdata.of_table(table, configuration, missing=configuration.config.method.missing)
-    return replace(data, source=file, types=types)
+    return replace(data, frame=data.table, source=file, types=types)
 
 
 def read_source(configuration: Configuration, path: Path | None = None) -> tuple[pl.DataFrame, Path | None]:
@@ -38,8 +38,10 @@ def read_source(configuration: Configuration, path: Path | None = None) -> tuple
     return _read(configuration, path)[:2]
 
 
-def _read(configuration: Configuration, path: Path | None) -> tuple[pl.DataFrame, Path | None, Types]:
-    """The table, its file, and the types that its columns had there."""
+def _read(
+    configuration: Configuration, path: Path | None, *, lean: bool = False
+) -> tuple[pl.DataFrame, Path | None, Types]:
+    """The table, `lean` or not, its file, and the types that its columns had there."""
     from shoal.errors import ConfigError
     from shoal.io.files import file_types, read_table
     from shoal.io.sql import read_sql_typed
@@ -51,7 +53,7 @@ def _read(configuration: Configuration, path: Path | None) -> tuple[pl.DataFrame
     if path is None and source.path is None:
         raise ConfigError("[source] names no table; add path = or url =, or give a file on the command line.")
     chosen = path if path is not None else configuration.folder / str(source.path)
-    return read_table(chosen, **configuration.reading), chosen, file_types(chosen)
+    return read_table(chosen, **configuration.reading, lean=lean), chosen, file_types(chosen)
 
 
 def release_of(

@@ -31,6 +31,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, ShoalError
+from shoal.io.lean import spelled, spelled_out
 from shoal.looks import ENOUGH, direct_identifier
 from shoal.schema import Attribute, Schema
 
@@ -140,7 +141,7 @@ def examine(table: pl.DataFrame, schema: Schema) -> Examination:
     for name, _ in published:
         attribute = schema.attributes[name]
         # Nobody knows a pseudonym of anybody; what it says about quasi-identifiers is another matter.
-        own = _alone(table[name], attribute, owner) if attribute.pseudonym is None else None
+        own = _alone(spelled(table[name]), attribute, owner) if attribute.pseudonym is None else None
         if own is None and owner is not None:
             sample = _spaced(_once(table.select(*quasi, name), name, owner))
             known = {other: _codes(sample[other]) for other in quasi}
@@ -182,7 +183,7 @@ def examine_counted(
 
 def _spaced(rows: pl.DataFrame) -> pl.DataFrame:
     """Evenly spaced rows, as many as are compared."""
-    return rows.gather_every(max(1, rows.height // SAMPLE)) if rows.height else rows
+    return spelled_out(rows.gather_every(max(1, rows.height // SAMPLE)) if rows.height else rows)
 
 
 def _once(rows: pl.DataFrame, name: str, owner: pl.Series) -> pl.DataFrame:

@@ -103,7 +103,7 @@ def encoded(table: Any, roles: Roles, *, policy: Any = None, missing: Missing | 
         read = read_table(table, **reading, as_text=schema.as_text)
         require_nobody_unnamed(read, schema, roles)
         data = Microdata.of_table(read, schema, missing=missing)
-        return replace(data, source=Path(table), types=file_types(table))
+        return replace(data, frame=data.table, source=Path(table), types=file_types(table))
     require_nobody_unnamed(table, schema, roles)
     return Microdata.from_frame(table, schema, missing=missing)
 

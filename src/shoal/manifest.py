@@ -48,6 +48,7 @@ import polars as pl
 from shoal.declaration import Examination, examine
 from shoal.io.delimited import SPACES
 from shoal.io.frames import apply_missing
+from shoal.io.lean import by_text, is_lean, spelled
 from shoal.measures.loss import Measures
 from shoal.microdata import Microdata
 from shoal.policy import Policy
@@ -60,6 +61,8 @@ from shoal.version import VERSION
 BY_SIZES = ("classes", "smallest_class", "largest_class", "suppressed", "dm", "avg", "changed")
 BY_HEIGHTS = ("nil", "distortion", "precision")
 BY_ITSELF = ("identifier", "separates")
+STRETCH = 1 << 17
+"""Records whose texts are laid beside each other at a time."""
 SHOWN_SETTINGS = ("recode", "intervals", "order", "suppressed")
 
 
@@ -121,11 +124,13 @@ def as_it_is(masked: pl.DataFrame, schema: Schema) -> Examination:
     Spaces around a text are dropped by whoever reads a text file, and are nothing that tells two records apart.
     """
     # Only these are asked what they tell by themselves; copies of the masked ones would be as large as the table.
+
+    def read(column: pl.Series) -> pl.Series:
+        stripped = column.str.strip_chars(SPACES) if column.dtype == pl.String else column
+        return apply_missing(stripped.to_frame(), schema.missing).to_series()
+
     plain = [name for name in masked.columns if name not in schema.named("quasi")]
-    read = apply_missing(
-        masked.select(pl.col(plain)).with_columns(pl.col(pl.String).str.strip_chars(SPACES)), schema.missing
-    )
-    return by_itself(examine(masked.with_columns(read.iter_columns()), schema))
+    return by_itself(examine(masked.with_columns(by_text(masked[name], read) for name in plain), schema))
 
 
 def by_itself(found: Examination) -> Examination:
@@ -203,12 +208,16 @@ def fingerprint(frame: pl.DataFrame) -> bytes:
     """A digest of a table's content, the same whatever library or file it came from. Never published as it is."""
     digest = hashlib.sha256()
     for series in frame:
-        digest.update(f"{series.name}\x00{series.dtype}\x00{len(series)}\x00".encode())
+        text = series.dtype == pl.String or is_lean(series)
+        digest.update(f"{series.name}\x00{pl.String() if text else series.dtype}\x00{len(series)}\x00".encode())
         digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
-        if series.dtype == pl.String:
-            lengths = series.str.len_bytes().fill_null(0).to_numpy()
-            digest.update(lengths.tobytes())
-            digest.update(_content(series.fill_null("")))
+        if text:
+            # Some records at a time: their texts beside each other take more than the table does.
+            for begin in range(0, len(series), STRETCH):
+                texts = spelled(series.slice(begin, STRETCH))
+                digest.update(texts.str.len_bytes().fill_null(0).to_numpy().tobytes())
+            for begin in range(0, len(series), STRETCH):
+                digest.update(_content(spelled(series.slice(begin, STRETCH)).fill_null("")))
         else:
             digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
     return digest.digest()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -29,8 +29,9 @@ from shoal.columns import (
     unknown_value,
 )
 from shoal.configuration import Configuration, read_config, read_schema
-from shoal.errors import ConfigError, InputError, raw, require_a, require_word
+from shoal.errors import ConfigError, InputError, ShoalError, raw, require_a, require_word
 from shoal.io.frames import Types, apply_missing, from_polars, index_of, to_polars, types_of
+from shoal.io.lean import held, holds_lean, is_lean, places_of, spelled, spelled_out, texts_of
 from shoal.models import Sensitive
 from shoal.models.persons import Crowd
 from shoal.persons import Persons, persons_of, settled
@@ -44,6 +45,7 @@ from shoal.transform import declared as transformations
 from shoal.transform import transformed
 
 Missing = Literal["category", "drop", "error"]
+T = TypeVar("T")
 
 # Equal rows are numbered by a table over all possible ones where that is not much longer than the rows are many.
 ROOM, SMALL = 2, 1 << 20
@@ -65,6 +67,7 @@ class Points:
     weights: NDArray[np.int64]
 
 
+@holds_lean("frame")
 @dataclass(frozen=True, eq=False)
 class Microdata(Shown):
     """The table, encoded once and immutable. Make one with `from_frame`, or with `shoal.read` from a file.
@@ -171,6 +174,7 @@ class Microdata(Shown):
         2
         """
         resolved = read_schema(schema).with_person(person).resolve(table.columns)
+        table = spelled_out(table, _read_or_changed(table, resolved))
         if not resolved.named("quasi"):
             raise ConfigError('No column has the role "quasi"; without a quasi-identifier there is nothing to mask.')
         if table.height == 0:
@@ -206,7 +210,12 @@ class Microdata(Shown):
         """What it is, without any of its records."""
         roles = [(role, self.schema.named(role)) for role in ("quasi", "sensitive", "other", "identifier", "person")]
         told = "; ".join(f"{role}: {', '.join(names)}" for role, names in roles if names)
-        return f"<Microdata of {self.frame.height:,} records; {told}>"
+        return f"<Microdata of {self.table.height:,} records; {told}>"
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The `frame` as it is held: columns whose texts repeat themselves may be numbers into the list of them."""
+        return held(self, "frame")
 
     @property
     def n(self) -> int:
@@ -231,7 +240,7 @@ class Microdata(Shown):
 
         Returns the rules that algorithms ask about classes: deficits, bounds on the number of classes, feasibility.
         """
-        return policy.bind(labelled(self.sensitive, policy, self.frame), self.n)
+        return policy.bind(labelled(self.sensitive, policy, self.table), self.n)
 
     @cached_property
     def points(self) -> Points:
@@ -254,7 +263,7 @@ class Microdata(Shown):
         if self.persons is not None:
             rows, persons = self.persons.take(records)
         return Microdata(
-            self.frame[rows],
+            self.table[rows],
             self.schema,
             np.ascontiguousarray(self.codes[records]),
             self.domains,
@@ -304,10 +313,18 @@ def read(
         schema = replace(schema, missing=tuple(options["missing"]))
     told = Progress.of(progress)
     with told.stage(weight=0.5):
-        table = read_table(path, **options)
+        table = read_table(path, **options, lean=True)
     with told.stage() as part:
         data = Microdata.of_table(table, schema, missing=missing, progress=part)
-        return replace(data, source=Path(path), types=file_types(path))
+        return replace(data, frame=data.table, source=Path(path), types=file_types(path))
+
+
+def _read_or_changed(table: pl.DataFrame, schema: Schema) -> list[str]:
+    """Columns that are looked at record by record: they are read or changed, beside others, or belong to persons."""
+    named = [(name, schema.attributes[name]) for name in table.columns]
+    if schema.person in table.columns or any(one.role == "quasi" and one.taxonomy == "auto" for _, one in named):
+        return table.columns
+    return [name for name, one in named if one.patterns or one.missing or transformations(one)]
 
 
 def distinct_rows(codes: NDArray[np.int32], sizes: list[int]) -> Points:
@@ -373,6 +390,8 @@ def encode_quasi(
 ) -> tuple[NDArray[np.int32], Domain]:
     """Codes and domain of one quasi-identifier. A row may be a distinct value that stands for `counts` records."""
     attribute = schema.attributes[name]
+    if is_lean(table[name]):
+        return _by_value(table[name], lambda values, counted: encode_quasi(values, name, schema, counted))
     series, kind = typed(table[name], attribute)
     has_missing = series.null_count() > 0
     if kind == "category" and attribute.domain is not None:
@@ -406,6 +425,14 @@ def encode_sensitive(
     A row may be a distinct value that stands for `counts` records.
     """
     attribute = schema.attributes[name]
+    if is_lean(table[name]):
+
+        def coded(values: pl.DataFrame, counted: NDArray[np.int64] | None) -> tuple[NDArray[np.int32], Sensitive]:
+            found = encode_sensitive(values, name, schema, counted)
+            return found.codes, found
+
+        codes, found = _by_value(table[name], coded)
+        return replace(found, codes=codes, weights=None)
     series, kind = typed(table[name], attribute)
     numbers = taxonomy = None
     if kind == "category":
@@ -439,6 +466,24 @@ def encode_sensitive(
         categories=tuple((key, tuple(values)) for key, values in (attribute.categories or {}).items()),
         weights=counts,
     )
+
+
+def _by_value(
+    column: pl.Series, encode: Callable[[pl.DataFrame, NDArray[np.int64] | None], tuple[NDArray[np.int32], T]]
+) -> tuple[NDArray[np.int32], T]:
+    """What `encode` makes of a lean column: each of its values is looked at once, and the codes are dealt out."""
+    places, texts = places_of(column), texts_of(column)
+    counts = np.bincount(places, minlength=len(texts) + 1)
+    there = np.flatnonzero(counts)
+    values = texts.append(pl.Series([None], dtype=pl.String)).gather(there)
+    try:
+        codes, rest = encode(values.alias(column.name).to_frame(), counts[there].astype(np.int64))
+    except ShoalError:
+        # What is wrong is told with the record it stands in.
+        return encode(spelled(column).to_frame(), None)
+    of_place = np.zeros(len(counts), dtype=np.int32)
+    of_place[there] = codes
+    return of_place[places], rest
 
 
 def _coded(jobs: Sequence[Callable[[], Any]], records: int, told: Progress) -> list[Any]:

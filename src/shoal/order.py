@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.io.frames import alone
+from shoal.io.lean import is_lean, lean, texts_of
 
 Ints = NDArray[np.int64]
 
@@ -22,7 +22,21 @@ ROOM = 2**62
 
 def shuffled(key: Ints, seed: int) -> Ints:
     """The places of rows in the order in which they are published; `key` ranks their content (`content_key`)."""
-    return np.random.default_rng(seed).permutation(np.argsort(key, kind="stable"))
+    return np.random.default_rng(seed).permutation(_sorted(key))
+
+
+def _sorted(key: Ints) -> NDArray[np.uint32]:
+    """The places of the smallest numbers first, and of equal ones as they come.
+
+    Sixteen bits at a time, which NumPy sorts by counting: several times faster than comparing whole numbers.
+    """
+    order, shifted, left = np.arange(len(key), dtype=np.uint32), key, int(key.max(initial=0))
+    while True:
+        order = order[np.argsort(shifted.astype(np.uint16)[order], kind="stable")]
+        left >>= 16
+        if not left:
+            return order
+        shifted = shifted >> 16
 
 
 def content_key(columns: list[tuple[Ints, int]]) -> Ints:
@@ -47,25 +61,13 @@ def ranks(series: pl.Series) -> tuple[Ints, int]:
     """The rank of each value in the order of values, missing first, and how many ranks there are."""
     if series.dtype == pl.Boolean:
         series = series.cast(pl.Int8)
-    if series.dtype == pl.String:
+    if series.dtype == pl.String or is_lean(series):
         # A number for each text is found by looking it up, which is much faster than sorting all of them.
-        known = series.drop_nulls().unique().sort()
-        places = series.cast(pl.Enum(known)).to_physical().cast(pl.Int64) if len(known) else series.cast(pl.Int64)
-        return places.fill_null(-1).to_numpy() + 1, len(known) + 1
+        known = lean(series)
+        places = known.to_physical().cast(pl.Int64)
+        return places.fill_null(-1).to_numpy() + 1, len(texts_of(known)) + 1
     dense = series.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
     return dense, int(dense.max(initial=0)) + 1
-
-
-def laid_by_content(series: pl.Series) -> pl.Series:
-    """The column with its texts in memory once each and in their own order, whatever order its rows came in.
-
-    Rows that are gathered from it share these texts, so that a masked table takes its texts once a value and not once a record,
-    and neither memory nor a file that copies it tells which class was made first.
-    """
-    if series.dtype != pl.String:
-        return series
-    known = alone(series.drop_nulls().unique().sort())
-    return known.gather(series.cast(pl.Enum(known)).to_physical()).rename(series.name) if len(known) else series
 
 
 def class_ranks(published: pl.DataFrame) -> Ints:

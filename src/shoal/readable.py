@@ -17,6 +17,7 @@ import polars as pl
 from shoal.columns import is_named, texts, typed
 from shoal.errors import ConfigError, InputError
 from shoal.io.files import check_cells, kind_of
+from shoal.io.lean import is_lean, lean, spelled, spelled_out, texts_of
 from shoal.io.numbers import infer_numbers
 from shoal.microdata import Microdata, encode_sensitive
 from shoal.policy import Policy
@@ -38,8 +39,8 @@ def require_readable(data: Microdata) -> None:
         if "\0" in name:
             raise InputError("A column's name holds a NUL character, which no text file can hold; rename it.")
         # What no label holds no record does, and there are far fewer of them.
-        if name in data.frame.columns and not _plain(labels.get(name, [])):
-            require_characters(data.frame[name])
+        if name in data.table.columns and not _plain(labels.get(name, [])):
+            require_characters(data.table[name])
     for name, domain in zip(data.quasi, data.domains, strict=True):
         _require_told_apart(data, name, domain)
 
@@ -56,8 +57,9 @@ def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
     models that measure distances.
     """
     kind, _, _ = kind_of(output, None)
-    published = data.frame.drop(data.schema.named("identifier"), data.schema.named("person"))
+    published = data.table.drop(data.schema.named("identifier"), data.schema.named("person"))
     if kind == "xlsx":
+        published = spelled_out(published)
         check_cells(published, output)
         nothing = published.select(pl.all_horizontal(pl.all().is_null())).to_series()
         if nothing.any():
@@ -68,13 +70,16 @@ def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
     if kind not in ("text", "jsonl"):
         return
     for name in data.schema.named("sensitive"):
-        meant = _kind(data.frame[name], name, data.schema)
-        text = texts(data.frame[name], "number" if data.frame[name].dtype.is_numeric() else "category")
-        found = text if kind == "jsonl" and not data.frame[name].dtype.is_numeric() else _inferred(text)
+        # What the texts are taken for is the same for all records that have one.
+        held = data.table[name]
+        column = texts_of(lean(held)) if is_lean(held) else held
+        meant = _kind(column, name, data.schema)
+        text = texts(column, "number" if column.dtype.is_numeric() else "category")
+        found = text if kind == "jsonl" and not column.dtype.is_numeric() else _inferred(text)
         if _kind(found, name, data.schema) == meant:
             continue
         seen = _kind(found, name, data.schema)
-        sample = text.head(SAMPLE)
+        sample = spelled(held.head(SAMPLE)) if is_lean(held) else text.head(SAMPLE)
         if _measured(policy, sample, meant, data.schema) != _measured(policy, sample, seen, data.schema):
             raise ConfigError(
                 f"Column '{name}' is {_word(meant)}, and in '{output.name}' every reader takes it for "
@@ -85,6 +90,11 @@ def require_fitting(data: Microdata, policy: Policy, output: Path) -> None:
 
 def require_characters(column: pl.Series) -> None:
     """Refuse texts that no file can hold, and empty ones where missing is written as nothing."""
+    if is_lean(column):
+        known = texts_of(column)
+        if not ((known == "") | known.str.contains("\0", literal=True)).any():
+            return
+        column = spelled(column)
     if column.dtype != pl.String:
         return
     nul = column.str.contains("\0", literal=True).fill_null(False)
@@ -138,7 +148,7 @@ def _looks_generalized(label: str, name: str, schema: Schema) -> bool:
 
 def _refusal(data: Microdata, name: str, labels: list[str], what: str, way_out: str) -> InputError:
     """Where the values are; the values themselves are not repeated."""
-    if name not in data.frame.columns:  # nobody has the records here
+    if name not in data.table.columns:  # nobody has the records here
         return InputError(f"Column '{name}': {'a value' if len(labels) == 1 else 'two values'} {what}; {way_out}.")
     series, kind = typed(data.frame[name], data.schema.attributes[name])
     shown = texts(series, kind)

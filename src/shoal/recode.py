@@ -23,7 +23,9 @@ def cellwise(data: Microdata) -> Microdata:
     are blanked, and minimising it is minimal local suppression. A missing value is a value like any other.
     """
     return replace(
-        data, domains=tuple(_flat(domain, name) for domain, name in zip(data.domains, data.quasi, strict=True))
+        data,
+        frame=data.table,
+        domains=tuple(_flat(domain, name) for domain, name in zip(data.domains, data.quasi, strict=True)),
     )
 
 

@@ -15,10 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
-from shoal.io.frames import alone, packed, restored
+from shoal.io.frames import alone, restored
+from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, spelled_out, texts_of
 from shoal.manifest import commitment, fingerprint, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
-from shoal.order import class_ranks, content_key, laid_by_content, ranks, shuffled, tokens
+from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
 from shoal.partition import Partition
 from shoal.persons import Persons
 from shoal.policy import Policy
@@ -35,10 +36,13 @@ if TYPE_CHECKING:
     from shoal.progress import Progress, Told
 
 
+HEAD, REPEATED = 10_000, 10
+"""A column that is published as it is becomes numbers into its texts where each of these is in so many of its first rows."""
 LARGE, LARGER = 64_000_000, 100
 """Published quasi-identifiers of more bytes than the first are refused where they are more than the second times the table's."""
 
 
+@holds_lean("masked")
 @dataclass(frozen=True, eq=False)
 class Release(Shown):
     """A masked table that has passed verification; `shoal.anonymize` makes it.
@@ -92,6 +96,11 @@ class Release(Shown):
         return found
 
     @property
+    def table(self) -> pl.DataFrame:
+        """The masked table as it is held: columns of texts are numbers into the list of their texts."""
+        return held(self, "masked")
+
+    @property
     def typed(self) -> pl.DataFrame:
         """The masked table with booleans and short numbers as they came, for whatever has types."""
         return restored(self.masked, self.data.given_types)
@@ -119,7 +128,7 @@ class Release(Shown):
 
         Returns the evidence; raises `VerificationError` when the policy does not hold.
         """
-        return verify(self.masked, self.policy, self.data.schema, persons=self.persons).require()
+        return verify(self.table, self.policy, self.data.schema, persons=self.persons).require()
 
     def write(
         self,
@@ -154,14 +163,14 @@ class Release(Shown):
         refuse_source((target, manifest_path(target), secret_path(target)), self.data.source)
         own = key or secrets.token_bytes(32)
         kind, _, _ = kind_of(target, None)
-        masked = self.masked if kind in ("text", "xlsx") else self.typed
+        masked = self.table if kind == "text" else self.masked if kind == "xlsx" else self.typed
 
         def put(file: Path) -> dict[str, str]:
             asked = self.policy, self.data.schema
             # Hashing needs one core and nobody waits for it: the original while the masked table is written, that while it is
             # read back.
             with ThreadPoolExecutor(1) as beside:
-                committed = beside.submit(commitment, self.data.frame, own)
+                committed = beside.submit(commitment, self.data.table, own)
                 shown = neutralised(masked) if safe_csv and kind == "text" else masked
                 write_table_to(shown, file, target)
                 digest = beside.submit(file_digest, file)
@@ -200,11 +209,11 @@ class Release(Shown):
 
         def check(found: pl.DataFrame) -> None:
             _require_same_rows(shown, found, table)
-            verify(self.masked, self.policy, self.data.schema, persons=self.persons).require()
+            verify(self.table, self.policy, self.data.schema, persons=self.persons).require()
 
         with atomic_paths(*companions, force=force) as (manifest_file, secret_file):
             secret_file.chmod(0o600)
-            named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data.frame, key)}
+            named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data.table, key)}
             _write_halves((manifest_file, secret_file), halves(self.manifest, self.secret, key, named))
             write_sql(shown, url, table, force=force, check=check)
         return companions[0]
@@ -334,16 +343,23 @@ def neutralised(masked: pl.DataFrame) -> pl.DataFrame:
     for name in masked.columns:
         if name[:1] in ("=", "+", "-", "@"):
             raise InputError(f"Column '{name}' has a name that spreadsheets run as a formula; rename it.")
-    return masked.with_columns(pl.col(pl.String).str.replace(FORMULA, "'$0"))
+    return spelled_out(masked).with_columns(pl.col(pl.String).str.replace(FORMULA, "'$0"))
 
 
 def formulas(masked: pl.DataFrame) -> dict[str, int]:
     """How many cells of each column a spreadsheet would run as formulas, where there are any."""
+    counts = {column.name: _run(column) for column in masked if _is_text(column)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _run(texts: pl.Series) -> int:
+    """How many cells a spreadsheet would run."""
     from shoal.io.files import FORMULA
 
-    texts = [name for name, dtype in masked.schema.items() if dtype == pl.String]
-    counts = {name: int(masked[name].str.contains(FORMULA).sum()) for name in texts}
-    return {name: count for name, count in counts.items() if count}
+    if not is_lean(texts):
+        return int(texts.str.contains(FORMULA).sum())
+    run = texts_of(texts).str.contains(FORMULA)
+    return int(run.gather(texts.to_physical()).sum()) if run.any() else 0
 
 
 def refuse_source(outputs: Iterable[Path], source: Path | None) -> None:
@@ -378,6 +394,33 @@ def mask(
 
     Beside it, whose each published row is, where persons have several.
     """
+    masked, people = mask_lean(
+        data,
+        partition,
+        states,
+        recode=recode,
+        intervals=intervals,
+        drop_suppressed=drop_suppressed,
+        shuffle_seed=shuffle_seed,
+    )
+    return spelled_out(masked), people
+
+
+def mask_lean(
+    data: Microdata,
+    partition: Partition,
+    states: States,
+    *,
+    recode: str,
+    intervals: Intervals,
+    drop_suppressed: bool,
+    shuffle_seed: int | None,
+) -> tuple[pl.DataFrame, Persons | None]:
+    """What `mask` gives, its columns of texts as numbers into the lists of their texts.
+
+    The texts are in their own order, and only those that are published are there: neither memory nor a file that copies it
+    tells which class was made first, or who was left out.
+    """
     shown = pl.DataFrame(_class_values(data, partition, states, recode, intervals))
     # A record is a person where persons have several rows; their rows all show what their class does.
     labels = partition.labels if data.persons is None else partition.labels[data.persons.of_row]
@@ -392,7 +435,7 @@ def mask(
     token = None if numbers is None else numbers[places]
     del key, keep, places, numbers  # of millions of records every array counts
     place = pl.Series(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32))
-    masked = pl.DataFrame([laid_by_content(series) for series in shown]).select(pl.all().gather(place))
+    masked = pl.DataFrame([lean(series) for series in shown]).select(pl.all().gather(place))
     require_size(masked.get_columns(), data)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
     for series in masked:
@@ -405,7 +448,7 @@ def mask(
         elif name == data.schema.token and token is not None:
             columns.append(pl.Series(name, token))
         elif attribute.stays:
-            columns.append(_own(data.frame[name].gather(rows)))
+            columns.append(_own(data.table[name].gather(rows)))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:
@@ -415,8 +458,12 @@ def mask(
 
 def _own(column: pl.Series) -> pl.Series:
     """The column with nothing in its memory but what it shows."""
-    found = packed(column) if column.dtype == pl.String else None
-    return alone(column) if found is None else found
+    if is_lean(column):
+        return lean(column)
+    if column.dtype != pl.String:
+        return alone(column)
+    head = column.head(HEAD)
+    return lean(column) if head.n_unique() * REPEATED <= len(head) else alone(column)
 
 
 def _class_values(
@@ -433,9 +480,9 @@ def _class_values(
 
 def require_size(masked: list[pl.Series], data: Microdata) -> None:
     """Refuse a release that would be a hundred times the table: sets of thousands of values, repeated in every record."""
-    taken = {series.name: int(series.str.len_bytes().sum() or 0) for series in masked if series.dtype == pl.String}
+    taken = {series.name: bytes_of(series) for series in masked if _is_text(series)}
     # Where the original columns are not at hand, as in a block of a large table, a value is taken for a number's eight bytes.
-    original = sum(_bytes(data.frame[name]) if name in data.frame.columns else 8 * data.n for name in data.quasi)
+    original = sum(_bytes(data.table[name]) if name in data.table.columns else 8 * data.n for name in data.quasi)
     if sum(taken.values()) <= max(LARGE, LARGER * original):
         return
     worst = max(taken, key=lambda name: taken[name])
@@ -447,7 +494,11 @@ def require_size(masked: list[pl.Series], data: Microdata) -> None:
 
 
 def _bytes(series: pl.Series) -> int:
-    return int(series.str.len_bytes().sum() or 0) if series.dtype == pl.String else 8 * len(series)
+    return bytes_of(series) if _is_text(series) else 8 * len(series)
+
+
+def _is_text(series: pl.Series) -> bool:
+    return series.dtype == pl.String or is_lean(series)
 
 
 def _content(
@@ -458,6 +509,6 @@ def _content(
     columns = [(place[labels], int(place.max(initial=0)) + 1)]
     for name, attribute in data.schema.attributes.items():
         if attribute.stays and attribute.role != "quasi":
-            series = data.frame[name]
+            series = data.table[name]
             columns.append(ranks(series if len(keep) == len(series) else series.gather(keep)))
     return content_key(columns)

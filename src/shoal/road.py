@@ -47,7 +47,7 @@ from shoal.readable import require_readable
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.refine.outliers import without_outliers
-from shoal.release import Release, mask
+from shoal.release import Release, mask_lean
 from shoal.schema import Intervals, Order, Recode, Schema, Suppressed
 from shoal.space import Measure
 from shoal.verifier import verify
@@ -150,7 +150,7 @@ def anonymize(
     policy = as_policy(policy)
     if recode == "suppress":
         data, objective = cellwise(data), "il"
-    asis = examine(data.frame, data.schema).require()
+    asis = examine(data.table, data.schema).require()
     require_readable(data)
     if not policy.models:
         raise ConfigError("The policy is empty; write for example k = 5.")
@@ -176,7 +176,7 @@ def anonymize(
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
         require_kept(data, partition, policy, how)
-        masked, people = mask(
+        masked, people = mask_lean(
             data,
             partition,
             states,
@@ -276,7 +276,7 @@ def require_kept(data: Microdata, partition: Partition, policy: Policy, how: Rec
     if not how.drop or len(kept) == partition.n:
         return
     rows, people = (kept, None) if data.persons is None else data.persons.take(kept)
-    frame = data.frame[rows]
+    frame = data.table[rows]
     columns: list[Sensitive | Crowd] = [
         encode_sensitive(frame, name, data.schema) for name in data.schema.named("sensitive")
     ]

@@ -146,7 +146,7 @@ def anonymize(
 
         for sentence in advice(release.data, release.partition, release.data.rules(policy).k):
             speaker.say(f"· {sentence}")
-    say_formulas({} if safe_csv or table or quiet else formulas(release.masked), speaker)
+    say_formulas({} if safe_csv or table or quiet else formulas(release.table), speaker)
     if page is not None:
         from shoal.report import findings_of
 

@@ -67,7 +67,7 @@ def parse_delimited(
 ) -> pl.DataFrame:
     """Parse the content of a delimited text file; `label` is how messages call it."""
     data = without_last(_as_clean_utf8(data, label, encoding), skip_last)
-    delimiter, names, skip = _shape(data, delimiter, header, label, skip_rows)
+    delimiter, names, skip = shape_of(data, delimiter, header, label, skip_rows)
     frame = _parse_fast(data, delimiter, names, skip)
     if frame is None:
         frame = _parse_carefully(data, delimiter, names, skip, label, named=header is not None)
@@ -145,7 +145,7 @@ def cells_in_pieces(file: BinaryIO, head: bytes, delimiter: str | None = None) -
         return None
     try:
         first.decode("utf-8")
-        delimiter, names, skip = _shape(head, delimiter, None, "the file")
+        delimiter, names, skip = shape_of(head, delimiter, None, "the file")
     except (UnicodeDecodeError, InputError):
         return None  # whoever looks at all of it says what is wrong
     if skip != 1 or len(names) == 1:
@@ -169,8 +169,8 @@ def cells_as_written(data: bytes, label: str, delimiter: str | None = None) -> t
             f"{label} mixes UTF-8 with another encoding, so that one word can stand in it in two ways: save it as UTF-8."
         )
     data = _as_clean_utf8(data, label, None, returns=False)
-    delimiter, names, skip = _shape(data, delimiter, None, label)
-    start, frame = _offset_of_line(data, skip), None
+    delimiter, names, skip = shape_of(data, delimiter, None, label)
+    start, frame = offset_of_line(data, skip), None
     # polars takes a byte-order mark for one wherever it begins to read.
     marked = data.startswith(codecs.BOM_UTF8, start)
     if not marked and (b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")):
@@ -207,14 +207,14 @@ def values_of_texts(
     return infer_numbers(apply_missing(stripped, missing), place)
 
 
-def _shape(
+def shape_of(
     data: bytes, delimiter: str | None, header: Sequence[str] | None, label: str, skip_rows: int = 0
 ) -> tuple[str, list[str], int]:
     """The delimiter, the column names, and how many lines come before the first record."""
     if not data[:_CHUNK].strip() and not data.strip():
         raise InputError(f"{label} is empty: it holds no header and no records.")
     if skip_rows:
-        data = data[_offset_of_line(data, skip_rows) :]
+        data = data[offset_of_line(data, skip_rows) :]
         if not data.strip():
             raise InputError(f"{label} has nothing below its first {skip_rows} lines: skip_rows is too large.")
     if delimiter is None:
@@ -345,14 +345,14 @@ def _parse_fast(
     data: bytes, delimiter: str, names: list[str], skip: int, *, stripped: bool = True
 ) -> pl.DataFrame | None:
     """All values as (stripped) text, or None when anything about the file is out of the ordinary."""
-    start = _offset_of_line(data, skip)
+    start = offset_of_line(data, skip)
     if data.endswith((b"\n\n", b"\n\r\n")):
         data = data.rstrip(b"\r\n")
     if start >= len(data):
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     if len(names) == 1 and (_BLANK_FIRST.match(data, start) or _BLANK_LINE.search(data, start)):
         return None  # a blank line is no record, but polars takes it for one when there is one column
-    even, padded = _structure(data, start, delimiter, len(names), padding=stripped)
+    even, padded = structure_of(data, start, delimiter, len(names), padding=stripped)
     if not even:
         return None
     try:
@@ -385,7 +385,7 @@ def _whole(columns: list[pl.Series]) -> list[pl.Series]:
     return columns
 
 
-def _structure(data: bytes, start: int, delimiter: str, width: int, *, padding: bool) -> tuple[bool, bool]:
+def structure_of(data: bytes, start: int, delimiter: str, width: int, *, padding: bool) -> tuple[bool, bool]:
     """Whether every record has `width` values with well-formed quotes, and, where asked, whether values carry outer spaces."""
     content = np.frombuffer(data, dtype=np.uint8)
     separator, newline, quote = ord(delimiter), 10, 34
@@ -527,10 +527,10 @@ def _records_of(text: str, delimiter: str, skipped: int = 0, limit: int | None =
 
 
 def _text_after(data: bytes, skip: int) -> str:
-    return data[_offset_of_line(data, skip) :].decode("utf-8")
+    return data[offset_of_line(data, skip) :].decode("utf-8")
 
 
-def _offset_of_line(data: bytes, skip: int) -> int:
+def offset_of_line(data: bytes, skip: int) -> int:
     offset = 0
     for _ in range(skip):
         newline = data.find(b"\n", offset)

@@ -18,8 +18,10 @@ from shoal.errors import ConfigError, InputError, did_you_mean, require_a, requi
 from shoal.io.atomic import atomic_path
 from shoal.io.delimited import check_delimiter, parse_delimited
 from shoal.io.frames import Types, alone, apply_missing, check_names, kept_types, normalise, select_columns
+from shoal.io.lean import spelled_out
 from shoal.io.numbers import AsText
 from shoal.io.stats import READERS, read_stats
+from shoal.io.streamed import Wanted, read_in_pieces
 
 FORMATS = {
     ".csv": "text",
@@ -57,6 +59,7 @@ def read_table(
     skip_rows: int = 0,
     skip_last: int = 0,
     as_text: AsText = (),
+    lean: bool = False,
 ) -> pl.DataFrame:
     r"""Read a table; its text stays text unless a whole column is numbers.
 
@@ -72,6 +75,7 @@ def read_table(
     - `skip_last`: lines below the last record, in the same files, such as totals; 0 by default.
     - `as_text`: columns of text files that stay as they are written, by name, or True for all; by default those that are
       numbers throughout become numbers.
+    - `lean`: whether texts that repeat themselves may come as polars Enums, which take much less memory; False by default.
 
     Returns a polars frame. Raises `InputError` with one sentence for a file that is not what it says.
 
@@ -99,6 +103,11 @@ def read_table(
     if kind == "text":
         if extension == ".tsv" and delimiter is None:
             delimiter = "\t"
+        if encoding is None and not skip_last and not packed:
+            wanted = Wanted(delimiter, missing, header, columns, skip_rows, as_text)
+            streamed = read_in_pieces(path, wanted)
+            if streamed is not None:
+                return streamed if lean else spelled_out(streamed)
         data = read_content(path, label, packed)
         check_is_text(data, label)
         frame = parse_delimited(

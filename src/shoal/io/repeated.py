@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from shoal.io.frames import alone
 
 Counts = NDArray[np.uint32]
+_Found = TypeVar("_Found")
 
 # Parts no line: a file that holds it is read another way.
 _NEVER = "\x01"
@@ -31,7 +32,7 @@ _WORTH = 0.5
 _HOPELESS = 0.9
 # Bytes that are looked at in one go, so that a large file need not lie in memory, and how many such pieces at a time.
 _PIECE = 1 << 23
-_AHEAD = 2
+AHEAD = 2
 # Files of fewer bytes are read as quickly without.
 _LARGE = 1 << 20
 
@@ -58,8 +59,8 @@ def alike_lines(pieces: Iterator[bytes]) -> tuple[bytes, Alike] | None:
     line ends.
     """
     kinds = _Kinds()
-    with ThreadPoolExecutor(_AHEAD) as pool:
-        for found in _in_order(pool, pieces):
+    with ThreadPoolExecutor(AHEAD) as pool:
+        for found in in_order(pool, pieces, _looked_at):
             if found is None or not kinds.take(found):
                 return None
     return kinds.told()
@@ -86,13 +87,15 @@ class _Piece(NamedTuple):
     which: Counts
 
 
-def _in_order(pool: ThreadPoolExecutor, pieces: Iterator[bytes]) -> Iterator[_Piece | None]:
+def in_order(
+    pool: ThreadPoolExecutor, pieces: Iterator[bytes], look: Callable[[bytes], _Found | None]
+) -> Iterator[_Found | None]:
     """What comes of each piece, in their order; no more of them lie in memory than are worked on."""
-    begun: deque[Future[_Piece | None]] = deque()
+    begun: deque[Future[_Found | None]] = deque()
     for piece in pieces:
-        begun.append(pool.submit(_looked_at, piece))
+        begun.append(pool.submit(look, piece))
         del piece
-        if len(begun) == _AHEAD:
+        if len(begun) == AHEAD:
             yield begun.popleft().result()
     while begun:
         yield begun.popleft().result()

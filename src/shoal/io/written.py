@@ -22,6 +22,7 @@ from shoal.io import hidden
 from shoal.io.delimited import cells_as_written, cells_in_pieces, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
+from shoal.io.lean import is_lean, spelled
 from shoal.io.numbers import infer_numbers
 from shoal.io.parts import joined_text, parts_of
 from shoal.io.repeated import Alike, worth_it
@@ -77,7 +78,8 @@ class Written:
         if self.alike is None:
             return _same(meant, cells, digits)
         # How dates are written is found out from all of them; what each says of other values, it says alone.
-        step = _STRETCH if meant.dtype == pl.String or meant.dtype.is_numeric() else max(1, len(meant))
+        short = meant.dtype == pl.String or is_lean(meant) or meant.dtype.is_numeric()
+        step = _STRETCH if short else max(1, len(meant))
         return all(
             _same(meant.slice(begin, step), cells.gather(pl.Series(self.alike.which[begin : begin + step])), digits)
             for begin in range(0, len(meant), step)
@@ -266,6 +268,7 @@ def differing_column(meant: pl.DataFrame, cells: pl.DataFrame, *, digits: int = 
 
 
 def _same(meant: pl.Series, cells: pl.Series, digits: int) -> bool:
+    meant = spelled(meant)
     dtype = meant.dtype
     if dtype == pl.Boolean:
         return bool(cells.cast(pl.String).eq_missing(meant.cast(pl.String)).all())

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.io.lean import is_lean, spelled_out
 from shoal.io.repeated import Alike
 from shoal.schema import Schema
 from shoal.verifier.meaning import Reading, read_cells
@@ -103,13 +104,13 @@ def derive_classes(masked: pl.DataFrame, quasi: list[str]) -> tuple[Ints, pl.Dat
     """
     keys = masked.select(quasi)
     # A number for each text first: to compare numbers is much faster than to compare texts.
-    if all(dtype == pl.String for dtype in keys.dtypes):
+    if all(column.dtype == pl.String or is_lean(column) for column in keys):
         first = _first_of(pl.Series(_joined(keys)).to_frame())
     else:
-        first = _first_of(keys.with_columns(pl.col(pl.String).cast(pl.Categorical).to_physical()))
+        first = _first_of(keys.with_columns(_numbered(one) for one in keys if one.dtype == pl.String or is_lean(one)))
     begins = first == np.arange(len(first))
     labels = np.cumsum(begins)[first] - 1
-    return labels.astype(np.int64, copy=False), keys.filter(pl.Series(begins))
+    return labels.astype(np.int64, copy=False), spelled_out(keys.filter(pl.Series(begins)))
 
 
 def _joined(texts: pl.DataFrame) -> Ints:
@@ -127,7 +128,7 @@ def _joined(texts: pl.DataFrame) -> Ints:
 
 
 def _numbered(texts: pl.Series) -> pl.Series:
-    return texts.cast(pl.Categorical).to_physical()
+    return (texts if is_lean(texts) else texts.cast(pl.Categorical)).to_physical()
 
 
 def _first_of(numbers: pl.DataFrame) -> NDArray[np.uint32]:

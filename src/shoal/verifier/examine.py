@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, require_a
+from shoal.io.lean import spelled_out
 from shoal.io.repeated import Alike
 from shoal.io.written import read_written
 from shoal.models import MODELS, Model, Rule, Sensitive
@@ -20,7 +21,7 @@ from shoal.persons import Persons, number_persons, token_problem
 from shoal.policy import Policy, labelled
 from shoal.progress import Progress, Told
 from shoal.schema import Schema
-from shoal.transform import require_transformed
+from shoal.transform import declared, require_transformed
 from shoal.verifier.classes import Classes, Published, published_classes
 from shoal.verifier.evidence import SHOWN, Check, Evidence, Strength, Violation
 from shoal.verifier.judging import judge
@@ -64,6 +65,7 @@ def verify(
     """
     _require_frames(masked, policy, schema, cells, alike)
     told = Progress.of(progress)
+    masked = spelled_out(masked, _by_record(masked, policy, schema))
     require_transformed(masked, schema)
     with told.stage(weight=0.5) as part:
         opened = _opened(masked, schema, policy, cells, alike, part)
@@ -90,6 +92,14 @@ def verify(
         problems=opened.classes.problems + crowd.problems + _token_problems(masked if cells is None else cells, schema),
         persons=None if persons is None else persons.count,
     )
+
+
+def _by_record(masked: pl.DataFrame, policy: Policy, schema: Schema) -> list[str]:
+    """Columns of which more is asked than their texts: they were changed, stand beside others, or say whose a row is."""
+    asked = {name for beside in policy.beside(schema.named("sensitive")).values() for name in beside}
+    asked |= {name for name, one in schema.attributes.items() if one.patterns or one.missing or declared(one)}
+    asked |= {schema.person} if schema.person is not None else set()
+    return [name for name in masked.columns if name in asked or name.removesuffix("_min").removesuffix("_max") in asked]
 
 
 def _token_problems(cells: pl.DataFrame, schema: Schema) -> tuple[str, ...]:

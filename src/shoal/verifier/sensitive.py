@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from shoal.columns import is_named, sensitive_taxonomy, texts, told_apart, typed
-from shoal.errors import InputError
+from shoal.errors import InputError, ShoalError
+from shoal.io.lean import is_lean, places_of, spelled, texts_of
 from shoal.models import Sensitive
 from shoal.reading import without_codes
 from shoal.schema import Schema
@@ -46,6 +47,8 @@ def audited_column(
     >>> audited_column(pl.DataFrame({"illness": ["flu", "cold", "flu"]}), "illness", schema).labels
     ('flu', 'cold')
     """
+    if is_lean(masked[name]):
+        return _by_value(masked[name], schema)
     attribute = schema.attributes[name]
     # Whoever left a code for "no value" in the table must not have it counted as one more value.
     series, kind = typed(without_codes(masked[name], attribute), attribute)
@@ -79,6 +82,22 @@ def audited_column(
         joined=tuple(tuple(spellings) for spellings in joined),
         blank=tuple(blank),
     )
+
+
+def _by_value(column: pl.Series, schema: Schema) -> AuditedColumn:
+    """A column that is held as numbers into the list of its texts: each text is read once, and dealt out."""
+    places, texts = places_of(column), texts_of(column)
+    counts = np.bincount(places, minlength=len(texts) + 1).astype(np.int64)
+    there = np.flatnonzero(counts)
+    values = texts.append(pl.Series([None], dtype=pl.String)).gather(there).alias(column.name)
+    try:
+        found = audited_column(values.to_frame(), column.name, schema, counts[there])
+    except ShoalError:
+        # What is wrong is told with the record it stands in.
+        return audited_column(spelled(column).to_frame(), column.name, schema)
+    codes = np.full(len(counts), -1, dtype=np.int32)
+    codes[there] = found.codes
+    return replace(found, codes=codes[places], weights=None)
 
 
 def _codes(shown: pl.Series, spellings: list[str], codes: list[int]) -> NDArray[np.int32]:
