@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
 from shoal.io.frames import alone, restored
-from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, spelled_out, texts_of
+from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, longest, shortest, spelled_out, texts_of
 from shoal.manifest import commitment, fingerprint, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
@@ -328,7 +328,7 @@ def read_back(
     # Classes are found from one record of each kind; of the records themselves the verifier asks what is beside them.
     asked = {name for beside in policy.beside(declared.named("sensitive")).values() for name in beside}
     quasi = set(published_quasi(cells, declared)) - asked
-    table = written.some([name for name in cells.columns if name not in quasi] or cells.columns[:1])
+    table = written.lean([name for name in cells.columns if name not in quasi] or cells.columns[:1])
     found = verify(table, policy, declared, cells=cells, alike=alike, persons=persons, progress=progress)
     try:
         return found.require()
@@ -480,7 +480,11 @@ def _class_values(
 
 def require_size(masked: list[pl.Series], data: Microdata) -> None:
     """Refuse a release that would be a hundred times the table: sets of thousands of values, repeated in every record."""
-    taken = {series.name: bytes_of(series) for series in masked if _is_text(series)}
+    texts = [series for series in masked if _is_text(series)]
+    lowest = sum(_fewest(data.table[name]) for name in data.quasi if name in data.table.columns)
+    if sum(len(series) * longest(series) for series in texts) <= max(LARGE, LARGER * lowest):
+        return
+    taken = {series.name: bytes_of(series) for series in texts}
     # Where the original columns are not at hand, as in a block of a large table, a value is taken for a number's eight bytes.
     original = sum(_bytes(data.table[name]) if name in data.table.columns else 8 * data.n for name in data.quasi)
     if sum(taken.values()) <= max(LARGE, LARGER * original):
@@ -495,6 +499,11 @@ def require_size(masked: list[pl.Series], data: Microdata) -> None:
 
 def _bytes(series: pl.Series) -> int:
     return bytes_of(series) if _is_text(series) else 8 * len(series)
+
+
+def _fewest(series: pl.Series) -> int:
+    """So many bytes a column takes at least, found without looking at its records where it is no list of texts."""
+    return len(series) * shortest(series) if is_lean(series) and not series.null_count() else 0
 
 
 def _is_text(series: pl.Series) -> bool:

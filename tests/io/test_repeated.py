@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import polars as pl
 import pytest
 from tests.forged.cases import Case
 from tests.forged.test_forged import CASES, require_verdict
@@ -81,16 +80,6 @@ def test_the_first_record_is_named(always: None, tmp_path: Path) -> None:
     path.write_text("age,job\n" + "1,a\n" * 9 + "nan,a\n" * 3)
     with pytest.raises(ShoalError, match=r"record 10 of "):
         read_written(path)
-
-
-def test_lines_with_one_number_are_not_taken_for_alike(
-    always: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(repeated, "_proposed", lambda lines: pl.zeros(len(lines), dtype=pl.UInt64, eager=True))
-    path = tmp_path / "masked.csv"
-    path.write_text("age,job\n1,a\n2,a\n1,a\n")
-    found = read_written(path)
-    assert found.alike is None and found.cells["age"].to_list() == ["1", "2", "1"]
 
 
 def test_large_files_only_and_where_it_is_worth_it(tmp_path: Path) -> None:

@@ -392,19 +392,19 @@ def structure_of(data: bytes, start: int, delimiter: str, width: int, *, padding
     quoted_file = data.find(b'"', start) >= 0
     inside = False
     padded = b"\r" in data and (b" \r" in data or b"\t\r" in data)
+    padding = padding and (b" " in data or (separator != 9 and b"\t" in data))
     left = np.zeros(0, dtype=np.bool_)
     for begin in range(start, len(content), _PIECE):
         chunk = content[begin : begin + _PIECE]
         marks = (chunk == separator) | (chunk == newline)
         if quoted_file:
             marks |= chunk == quote
-        at = np.flatnonzero(marks)
-        kinds = chunk[at]
-        position = at + begin
+        kinds = chunk[marks]
         if quoted_file or (padding and not padded):
+            position = np.flatnonzero(marks) + begin
             before = content[np.maximum(position - 1, 0)]
             after = content[np.minimum(position + 1, len(content) - 1)]
-        outer = np.ones(len(at), dtype=np.bool_)
+        outer = np.ones(len(kinds), dtype=np.bool_)
         if quoted_file:
             is_quote = kinds == quote
             depth = np.cumsum(is_quote) + inside
@@ -424,8 +424,9 @@ def structure_of(data: bytes, start: int, delimiter: str, width: int, *, padding
             padded = bool((spaces & outer).any())
         ends_record = np.concatenate((left, kinds == newline))
         whole = len(ends_record) // width * width
-        table = ends_record[:whole].reshape(-1, width)
-        if not table[:, -1].all() or table[:, :-1].any():
+        # The last of so many ends a record, and no other does.
+        last = ends_record[width - 1 : whole : width]
+        if not last.all() or np.count_nonzero(ends_record[:whole]) != len(last):
             return False, padded
         left = ends_record[whole:]
     # A last line without a newline leaves its delimiters over.

@@ -80,6 +80,21 @@ def bytes_of(column: pl.Series) -> int:
     return int(counts @ texts_of(column).str.len_bytes().to_numpy().astype(np.int64))
 
 
+def longest(column: pl.Series) -> int:
+    """How many bytes the longest text of a column takes."""
+    return int(_lengths(column).max(initial=0))
+
+
+def shortest(column: pl.Series) -> int:
+    """How many bytes the shortest text of a column takes; nothing where there is none."""
+    lengths = _lengths(column)
+    return int(lengths.min()) if len(lengths) else 0
+
+
+def _lengths(column: pl.Series) -> NDArray[np.uint32]:
+    return (texts_of(column) if is_lean(column) else column.drop_nulls()).str.len_bytes().to_numpy()
+
+
 def places_of(column: pl.Series) -> NDArray[np.int64]:
     """For each record of a lean column the place of its text in the list, and the length of the list where it has none."""
     return column.to_physical().cast(pl.Int64).fill_null(len(texts_of(column))).to_numpy()

@@ -109,7 +109,9 @@ def _looked_at(lines: bytes, shape: _Shape) -> _Piece | None:
     if lines.endswith((b"\n\n", b"\n\r\n")):
         lines = lines.rstrip(b"\r\n")
     # polars takes a byte-order mark for one wherever it begins to read.
-    if not lines or b"\0" in lines or lines.startswith(BOM_UTF8) or lines.count(b"\r") != lines.count(b"\r\n"):
+    if not lines or b"\0" in lines or lines.startswith(BOM_UTF8):
+        return None
+    if b"\r" in lines and lines.count(b"\r") != lines.count(b"\r\n"):
         return None
     if not lines.isascii():
         lines.decode()

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import polars as pl
 
 from shoal.errors import InputError, VerificationError
@@ -22,7 +23,7 @@ from shoal.io import hidden
 from shoal.io.delimited import cells_as_written, cells_in_pieces, values_of_texts
 from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
-from shoal.io.lean import is_lean, spelled
+from shoal.io.lean import is_lean, lean, spelled, texts_of
 from shoal.io.numbers import infer_numbers
 from shoal.io.parts import joined_text, parts_of
 from shoal.io.repeated import Alike, worth_it
@@ -63,6 +64,13 @@ class Written:
         chosen = self.read.select(names)
         return chosen if self.alike is None else self.alike.dealt(chosen)
 
+    def lean(self, names: Sequence[str]) -> pl.DataFrame:
+        """What `some` gives, its columns of texts as numbers into the lists of their texts, where records are written alike."""
+        chosen = self.read.select(names)
+        if self.alike is None:
+            return chosen
+        return self.alike.dealt(pl.DataFrame([lean(column) for column in chosen]))
+
     def differing(self, meant: pl.DataFrame, digits: int = 17) -> str | None:
         """The first column that does not say what was meant, or None; little of it is dealt out at a time."""
         height = self.kinds.height if self.alike is None else len(self.alike.which)
@@ -77,9 +85,10 @@ class Written:
         cells = self.kinds[meant.name]
         if self.alike is None:
             return _same(meant, cells, digits)
+        if is_lean(meant):
+            return _says_texts(meant, cells, self.alike)
         # How dates are written is found out from all of them; what each says of other values, it says alone.
-        short = meant.dtype == pl.String or is_lean(meant) or meant.dtype.is_numeric()
-        step = _STRETCH if short else max(1, len(meant))
+        step = _STRETCH if meant.dtype == pl.String or meant.dtype.is_numeric() else max(1, len(meant))
         return all(
             _same(meant.slice(begin, step), cells.gather(pl.Series(self.alike.which[begin : begin + step])), digits)
             for begin in range(0, len(meant), step)
@@ -87,6 +96,24 @@ class Written:
 
     def _as_written(self, name: str) -> bool:
         return self.read.schema[name] == pl.String and self.read[name].equals(self.kinds[name])
+
+
+def _says_texts(meant: pl.Series, cells: pl.Series, alike: Alike) -> bool:
+    """Whether records say these texts: the cell of each kind is looked up in their list; nothing written and missing are one."""
+    known = texts_of(meant)
+    found = (cells if cells.dtype == pl.String else cells.cast(pl.String)).fill_null("")
+    blank = len(known)
+    # A cell that is no such text has a place that no record has.
+    places = found.cast(pl.Enum(known), strict=False).to_physical().cast(pl.UInt32).fill_null(blank + 1)
+    empty = known.index_of("")
+    nothing = pl.Series(np.where((found == "").to_numpy(), blank, places.to_numpy()).astype(np.uint32))
+    said = meant.to_physical().cast(pl.UInt32).fill_null(blank)
+    if empty is not None:
+        said = pl.Series(np.where(said.to_numpy() == empty, blank, said.to_numpy()).astype(np.uint32))
+    return all(
+        bool((said.slice(begin, _STRETCH) == nothing.gather(pl.Series(alike.which[begin : begin + _STRETCH]))).all())
+        for begin in range(0, len(meant), _STRETCH)
+    )
 
 
 def read_written(
