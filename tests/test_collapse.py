@@ -15,7 +15,7 @@ from tests.tables import random_table
 from shoal import microdata
 from shoal.errors import InternalError
 from shoal.io.files import read_table, write_table
-from shoal.manifest import fingerprint
+from shoal.io.fingerprint import fingerprint
 from shoal.measures.loss import distinct_losses, sse
 from shoal.microdata import Microdata, distinct_rows
 from shoal.partition import Partition

@@ -18,7 +18,8 @@ import shoal
 from shoal.claims import Judged, broken_claims
 from shoal.cli.app import app
 from shoal.errors import VerificationError
-from shoal.manifest import fingerprint, manifest_path, secret_path
+from shoal.io.fingerprint import fingerprint
+from shoal.manifest import manifest_path, secret_path
 from shoal.measures.loss import measure
 
 SCHEMA = {

@@ -19,7 +19,8 @@ from tests.tables import random_table
 import shoal
 from shoal.errors import InputError, VerificationError
 from shoal.io.files import read_table
-from shoal.manifest import commitment, fingerprint, manifest_path, published_measures, secret_path
+from shoal.io.fingerprint import fingerprint
+from shoal.manifest import commitment, manifest_path, published_measures, secret_path
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled

@@ -42,13 +42,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from shoal.declaration import Examination, examine
 from shoal.io.delimited import SPACES
+from shoal.io.fingerprint import fingerprint
 from shoal.io.frames import apply_missing
-from shoal.io.lean import by_text, is_lean, spelled
+from shoal.io.lean import by_text
 from shoal.measures.loss import Measures
 from shoal.microdata import Microdata
 from shoal.policy import Policy
@@ -61,8 +61,6 @@ from shoal.version import VERSION
 BY_SIZES = ("classes", "smallest_class", "largest_class", "suppressed", "dm", "avg", "changed")
 BY_HEIGHTS = ("nil", "distortion", "precision")
 BY_ITSELF = ("identifier", "separates")
-STRETCH = 1 << 17
-"""Records whose texts are laid beside each other at a time."""
 SHOWN_SETTINGS = ("recode", "intervals", "order", "suppressed")
 
 
@@ -199,33 +197,7 @@ def _groups(data: Microdata) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def commitment(frame: pl.DataFrame, key: bytes) -> str:
+def commitment(frame: pl.DataFrame | Microdata, key: bytes) -> str:
     """Binds a release to the original without telling anything about it to whoever does not have the key."""
-    return hmac.new(key, fingerprint(frame), hashlib.sha256).hexdigest()
-
-
-def fingerprint(frame: pl.DataFrame) -> bytes:
-    """A digest of a table's content, the same whatever library or file it came from. Never published as it is."""
-    digest = hashlib.sha256()
-    for series in frame:
-        text = series.dtype == pl.String or is_lean(series)
-        digest.update(f"{series.name}\x00{pl.String() if text else series.dtype}\x00{len(series)}\x00".encode())
-        digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
-        if text:
-            # Some records at a time: their texts beside each other take more than the table does.
-            for begin in range(0, len(series), STRETCH):
-                texts = spelled(series.slice(begin, STRETCH))
-                digest.update(texts.str.len_bytes().fill_null(0).to_numpy().tobytes())
-            for begin in range(0, len(series), STRETCH):
-                digest.update(_content(spelled(series.slice(begin, STRETCH)).fill_null("")))
-        else:
-            digest.update(series.cast(pl.Float64).fill_null(0.0).to_numpy().tobytes())
-    return digest.digest()
-
-
-def _content(texts: pl.Series) -> memoryview:
-    """The bytes of all texts, one after the other, without making a Python text of each."""
-    arrow = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    _, offsets, content = arrow.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
-    return memoryview(content if content is not None else b"")[ends[0] : ends[1]]
+    digest = frame.fingerprint if isinstance(frame, Microdata) else fingerprint(frame)
+    return hmac.new(key, digest, hashlib.sha256).hexdigest()

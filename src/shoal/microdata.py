@@ -30,6 +30,7 @@ from shoal.columns import (
 )
 from shoal.configuration import Configuration, read_config, read_schema
 from shoal.errors import ConfigError, InputError, ShoalError, raw, require_a, require_word
+from shoal.io.fingerprint import fingerprint
 from shoal.io.frames import Types, apply_missing, from_polars, index_of, to_polars, types_of
 from shoal.io.lean import held, holds_lean, is_lean, places_of, spelled, spelled_out, texts_of
 from shoal.models import Sensitive
@@ -248,6 +249,11 @@ class Microdata(Shown):
     def points(self) -> Points:
         """Equal quasi-identifier tuples, found once."""
         return distinct_rows(self.codes, [domain.size for domain in self.domains])
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """A digest of the table's content. Never published as it is."""
+        return fingerprint(self.table)
 
     def native(self, frame: pl.DataFrame) -> Any:
         """Returns the polars `frame` in the library the table came in, as `Release.frame` does."""
@@ -499,8 +505,8 @@ def _by_value(
     else:
         least, most = _ends(column)
         known = pl.Series(np.arange(least, most + 1))
-        places = (column - least).fill_null(len(known)).to_numpy()
-    counts = np.bincount(places, minlength=len(known) + 1)
+        places = (column - least).fill_null(len(known)).cast(pl.UInt32)
+    counts = np.bincount(places.to_numpy(), minlength=len(known) + 1)
     there = np.flatnonzero(counts)
     values = known.append(pl.Series([None], dtype=known.dtype)).gather(there)
     try:
@@ -510,7 +516,7 @@ def _by_value(
         return encode(spelled(column).to_frame(), np.ones(len(column), dtype=np.int64))
     of_place = np.zeros(len(counts), dtype=np.int32)
     of_place[there] = codes
-    return of_place[places], rest
+    return pl.Series(of_place).gather(places).to_numpy(writable=True), rest
 
 
 def _coded(jobs: Sequence[Callable[[], Any]], records: int, told: Progress) -> list[Any]:

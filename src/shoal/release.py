@@ -15,9 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
+from shoal.io.fingerprint import fingerprint
 from shoal.io.frames import alone, restored
 from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, longest, shortest, spelled_out, texts_of
-from shoal.manifest import commitment, fingerprint, halves, manifest_path, secret_path
+from shoal.manifest import commitment, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
 from shoal.partition import Partition
@@ -170,7 +171,7 @@ class Release(Shown):
             # Hashing needs one core and nobody waits for it: the original while the masked table is written, that while it is
             # read back.
             with ThreadPoolExecutor(1) as beside:
-                committed = beside.submit(commitment, self.data.table, own)
+                committed = beside.submit(commitment, self.data, own)
                 shown = neutralised(masked) if safe_csv and kind == "text" else masked
                 write_table_to(shown, file, target)
                 digest = beside.submit(file_digest, file)
@@ -213,7 +214,7 @@ class Release(Shown):
 
         with atomic_paths(*companions, force=force) as (manifest_file, secret_file):
             secret_file.chmod(0o600)
-            named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data.table, key)}
+            named = {"output_sha256": fingerprint(shown).hex(), "input_commitment": commitment(self.data, key)}
             _write_halves((manifest_file, secret_file), halves(self.manifest, self.secret, key, named))
             write_sql(shown, url, table, force=force, check=check)
         return companions[0]
@@ -424,17 +425,19 @@ def mask_lean(
     shown = pl.DataFrame(_class_values(data, partition, states, recode, intervals))
     # A record is a person where persons have several rows; their rows all show what their class does.
     labels = partition.labels if data.persons is None else partition.labels[data.persons.of_row]
-    keep = np.flatnonzero(labels >= 0) if drop_suppressed else np.arange(len(labels))
-    key = _content(data, labels[keep], shown, keep) if shuffle_seed is not None or data.schema.token else keep
+    keep = np.flatnonzero(labels >= 0) if drop_suppressed else np.arange(len(labels), dtype=np.int64)
+    everything = len(keep) == len(labels)
+    here = labels if everything else labels[keep]
+    key = _content(data, here, shown, keep) if shuffle_seed is not None or data.schema.token else keep
     numbers = None
     if data.persons is not None and data.schema.token is not None:
         numbers = tokens(key, data.persons.of_row[keep], shuffle_seed or 0)
         key = content_key([(key, int(key.max(initial=0)) + 1), (numbers, data.persons.count + 1)])
     places = np.arange(len(keep)) if shuffle_seed is None else shuffled(key, shuffle_seed)
-    rows = keep[places].astype(np.uint32)
+    rows = (places if everything else keep[places]).astype(np.uint32, copy=False)
     token = None if numbers is None else numbers[places]
     del key, keep, places, numbers  # of millions of records every array counts
-    place = pl.Series(np.where(labels < 0, partition.classes, labels)[rows].astype(np.uint32))
+    place = pl.Series(np.where(labels < 0, partition.classes, labels).astype(np.uint32)).gather(pl.Series(rows))
     masked = pl.DataFrame([lean(series) for series in shown]).select(pl.all().gather(place))
     require_size(masked.get_columns(), data)
     by_name: dict[str, list[pl.Series]] = {name: [] for name in data.quasi}
@@ -448,7 +451,7 @@ def mask_lean(
         elif name == data.schema.token and token is not None:
             columns.append(pl.Series(name, token))
         elif attribute.stays:
-            columns.append(_own(data.table[name].gather(rows)))
+            columns.append(_own(data.table[name].gather(pl.Series(rows))))
     names = [series.name for series in columns]
     for name in names:
         if names.count(name) > 1:

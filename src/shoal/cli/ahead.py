@@ -10,12 +10,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shoal.microdata import Microdata
 
 
 @contextmanager
 def loops_ahead() -> Iterator[None]:
     """While the block runs, the machinery of compiled loops is loaded beside it."""
     thread = threading.Thread(target=_fetch, name="loops ahead")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+@contextmanager
+def digest_ahead(data: Microdata) -> Iterator[None]:
+    """While the block runs, the digest of the table that its release names is taken beside it."""
+    thread = threading.Thread(target=lambda: data.fingerprint, name="digest ahead")
     thread.start()
     try:
         yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from shoal.cli.ahead import loops_ahead
+from shoal.cli.ahead import digest_ahead, loops_ahead
 from shoal.cli.large import ENGINE, MASTER, MEMORY, Asked, Outcome, anonymize_large, chosen, say_formulas
 from shoal.cli.output import JSON, PERSON, QUIET, SEED, Speaker
 from shoal.cli.reporting import FOR, REPORT, leave, reader
@@ -128,7 +128,7 @@ def anonymize(
 
             with progress.stage("clustering", 0.3) as part:
                 more = prepared(prepare, configuration, data, part, algorithm, seed)
-        with progress.stage(weight=0.85 if prepare is None else 0.55) as part:
+        with progress.stage(weight=0.85 if prepare is None else 0.55) as part, digest_ahead(data):
             release = release_of(configuration, data, part, algorithm, seed, more)
         near = None
         if effort is not None and (as_json or not quiet):

@@ -25,12 +25,13 @@ FOR = typer.Option(
 def reader(page: Path | None, for_: str | None, usual: str, *, original: bool = True) -> str:
     """Whom a report is for, asked before the work; `original`: whether the command has the original."""
     from shoal.errors import ConfigError, require_word
-    from shoal.report import READERS, require_place
 
     if page is None:
         if for_ is not None:
             raise ConfigError("--for says whom a report is for, and there is none: add --report report.html.")
         return usual
+    from shoal.report import READERS, require_place
+
     require_place(page)
     if not page.parent.is_dir():
         from shoal.errors import InputError

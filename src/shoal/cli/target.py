@@ -171,6 +171,6 @@ class DatabaseTarget:
 
     def digest(self, release: Release) -> str:
         """Of the table's content, since a database has no bytes of its own for it."""
-        from shoal.manifest import fingerprint
+        from shoal.io.fingerprint import fingerprint
 
         return fingerprint(release.typed).hex()

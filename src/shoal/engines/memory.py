@@ -20,9 +20,9 @@ from shoal.engines.cutting import CutTree
 from shoal.engines.looking_up import looked_up, one_zero
 from shoal.engines.solving import Solver
 from shoal.engines.texts import write_slices
+from shoal.io.fingerprint import fingerprint
 from shoal.io.frames import apply_missing
 from shoal.kernels.corners import Tree, route
-from shoal.manifest import fingerprint
 from shoal.measures.folding import Tally
 from shoal.order import content_key, ranks, shuffled
 from shoal.progress import Progress

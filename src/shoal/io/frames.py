@@ -164,7 +164,7 @@ def packed(column: pl.Series) -> pl.Series | None:
     known = column.drop_nulls().unique().sort()
     if len(known) > _FEW:
         return None
-    known = alone(known)
+    known = pl.Series(known.to_list(), dtype=pl.String)
     return known.gather(column.cast(pl.Enum(known)).to_physical()).rename(column.name)
 
 

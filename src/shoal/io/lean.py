@@ -95,9 +95,9 @@ def _lengths(column: pl.Series) -> NDArray[np.uint32]:
     return (texts_of(column) if is_lean(column) else column.drop_nulls()).str.len_bytes().to_numpy()
 
 
-def places_of(column: pl.Series) -> NDArray[np.int64]:
+def places_of(column: pl.Series) -> pl.Series:
     """For each record of a lean column the place of its text in the list, and the length of the list where it has none."""
-    return column.to_physical().cast(pl.Int64).fill_null(len(texts_of(column))).to_numpy()
+    return column.to_physical().cast(pl.UInt32).fill_null(len(texts_of(column)))
 
 
 class _Spelled:

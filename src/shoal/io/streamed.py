@@ -127,18 +127,23 @@ def _table(cells: pl.DataFrame, padded: bool, wanted: Wanted) -> pl.DataFrame:
     def place(row: int) -> str:
         raise InputError("Where a value stands is told by whoever reads the whole file.")
 
-    columns: dict[str, pl.Series] = {}
     as_text = cells.columns if wanted.as_text is True else wanted.as_text
-    for name in cells.columns:
-        column = cells[name]
-        cells = cells.drop(name)  # its memory is needed for what it is read as
+    columns = cells.get_columns()
+    del cells
+
+    def read(at: int) -> None:
+        column = columns[at]
         if column.dtype == pl.String:
             text = column.rechunk().str.strip_chars(SPACES) if padded else column.rechunk()
             plain = infer_numbers(apply_missing(text.to_frame(), wanted.missing), place, as_text)
-            columns[name] = normalise(plain).to_series()
+            columns[at] = normalise(plain).to_series()
         else:
-            columns[name] = _lean(column, padded, wanted.missing, place, name in as_text)
-    return pl.DataFrame(list(columns.values()))
+            columns[at] = _lean(column, padded, wanted.missing, place, column.name in as_text)
+
+    # A few columns after the other: two copies of these lie in memory at a time, not of all.
+    with ThreadPoolExecutor(AHEAD) as pool:
+        list(pool.map(read, range(len(columns))))
+    return pl.DataFrame(columns)
 
 
 def _lean(column: pl.Series, padded: bool, missing: Sequence[str], place: Any, as_text: bool) -> pl.Series:

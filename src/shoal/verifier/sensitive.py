@@ -87,7 +87,7 @@ def audited_column(
 def _by_value(column: pl.Series, schema: Schema) -> AuditedColumn:
     """A column that is held as numbers into the list of its texts: each text is read once, and dealt out."""
     places, texts = places_of(column), texts_of(column)
-    counts = np.bincount(places, minlength=len(texts) + 1).astype(np.int64)
+    counts = np.bincount(places.to_numpy(), minlength=len(texts) + 1).astype(np.int64)
     there = np.flatnonzero(counts)
     values = texts.append(pl.Series([None], dtype=pl.String)).gather(there).alias(column.name)
     try:
@@ -97,7 +97,7 @@ def _by_value(column: pl.Series, schema: Schema) -> AuditedColumn:
         return audited_column(spelled(column).to_frame(), column.name, schema)
     codes = np.full(len(counts), -1, dtype=np.int32)
     codes[there] = found.codes
-    return replace(found, codes=codes[places], weights=None)
+    return replace(found, codes=pl.Series(codes).gather(places).to_numpy(writable=True), weights=None)
 
 
 def _codes(shown: pl.Series, spellings: list[str], codes: list[int]) -> NDArray[np.int32]:
