@@ -6,13 +6,18 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import shoal
 from shoal.errors import ShoalError
 from shoal.io import files, lean, repeated, streamed
-from shoal.io.files import read_table
+from shoal.io.files import read_table, write_table
+from shoal.io.fingerprint import fingerprint
+from shoal.io.written import read_written
+from shoal.order import ranks, shuffled
+from shoal.verifier import verify
 
 WORDS = ["clerk", "nurse", " clerk", "clerk ", "", "?", "-", '"a, b"', '"say ""no"""', '""', "\u00e9t\u00e9", "x y"]
 NUMBERS = ["1", "2", "34", "-5", "", "?", "+7"]
@@ -117,6 +122,7 @@ def test_a_lean_table_is_encoded_as_any_other(missing: Any) -> None:
     made = [shoal.anonymize(one, {"k": 2}, algorithm="mondrian", refine=False) for one in (plain, small)]
     assert any(map(lean.is_lean, small.table))  # nobody asked for all of its texts
     assert made[0].masked.equals(made[1].masked) and made[0].manifest == made[1].manifest
+    assert fingerprint(small.table) == fingerprint(plain.frame)
     assert small.frame.equals(plain.frame) and small.frame.schema == plain.frame.schema
 
 
@@ -134,3 +140,37 @@ def test_texts_that_are_gone_are_gone() -> None:
     assert lean.by_text(column, lambda texts: texts.str.replace("Bob", "Cid")).to_list() == ["Ann", "Cid", None, "Cid"]
     assert lean.by_text(column, lambda texts: texts.str.strip_chars()) is column
     assert lean.bytes_of(column) == lean.bytes_of(lean.spelled(column)) == 9
+
+
+def test_a_lean_table_is_judged_as_any_other() -> None:
+    jobs = ["[clerk]", "{baker, nurse}", "[clerk]", "*", "{baker, nurse}", None] * 4
+    frame = pl.DataFrame({"job": jobs, "ill": ["flu", "cold", "Flu ", "?", None, "cold"] * 4})
+    schema = shoal.Schema({"job": shoal.Attribute(role="quasi"), "ill": shoal.Attribute(role="sensitive")})
+    held = pl.DataFrame([lean.lean(column) for column in frame])
+    policy = shoal.KAnonymity(4) & shoal.PSensitive(2)
+    assert verify(held, policy, schema).to_dict() == verify(frame, policy, schema).to_dict()
+
+
+@pytest.mark.parametrize("changed", [None, "cold", "", "?", "never seen"])
+def test_what_is_read_back_is_compared_with_what_was_meant(changed: str | None, always: None, tmp_path: Path) -> None:
+    path = tmp_path / "masked.csv"
+    frame = pl.DataFrame({"ill": ["flu", "cold", None, "", "flu"] * 20, "n": [1, 2, 3, 4, 1] * 20})
+    write_table(frame, path)
+    written = read_written(path)
+    assert written.alike is not None
+    meant = frame.with_columns(ill=pl.Series(["flu", *frame["ill"][1:-1], "flu" if changed is None else changed]))
+    held = pl.DataFrame([lean.lean(column) for column in meant])
+    assert written.differing(held) == written.differing(meant) == (None if changed is None else "ill")
+    table = written.table
+    assert lean.spelled_out(written.lean(["n", "ill"])).equals(table.select("n", "ill"))
+
+
+def test_places_are_sorted_as_whole_numbers_are() -> None:
+    random = np.random.default_rng(3)
+    for most in (1, 70_000, 2**40):
+        key = random.integers(most, size=5000)
+        expected = np.random.default_rng(7).permutation(np.argsort(key, kind="stable"))
+        assert shuffled(key, 7).tolist() == expected.tolist()
+    assert shuffled(np.zeros(0, dtype=np.int64), 7).tolist() == []
+    column = pl.Series("a", ["b", None, "a", "b"])
+    assert [found.tolist() for found in (ranks(column)[0], ranks(lean.lean(column))[0])] == [[2, 0, 1, 2]] * 2

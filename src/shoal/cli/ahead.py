@@ -30,12 +30,17 @@ def loops_ahead() -> Iterator[None]:
 @contextmanager
 def digest_ahead(data: Microdata) -> Iterator[None]:
     """While the block runs, the digest of the table that its release names is taken beside it."""
-    thread = threading.Thread(target=lambda: data.fingerprint, name="digest ahead")
+    thread = threading.Thread(target=_take, args=(data,), name="digest ahead")
     thread.start()
     try:
         yield
     finally:
         thread.join()
+
+
+def _take(data: Microdata) -> None:
+    with suppress(Exception):  # whoever needs it will say what is wrong
+        data.fingerprint  # noqa: B018  # it stays with the table
 
 
 def _fetch() -> None:

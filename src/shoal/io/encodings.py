@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from shoal.errors import InputError
+
 SAMPLE = 1 << 20  # bytes that are looked at
 # ¹ ³ ¿ £ ¥ ¯ Ÿ within a word: none of the West, and ą ł ż Ł Ą Ż ź in Central Europe; z³ is złoty.
 _CENTRAL = re.compile(
@@ -50,3 +52,12 @@ def _reads(data: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def check_is_text(data: bytes, label: str) -> None:
+    """An error for what begins as files of other kinds do."""
+    for magic, kind in ((b"PK\x03\x04", ".xlsx or a zip archive"), (b"PAR1", ".parquet"), (b"ARROW1", ".arrow")):
+        if data.startswith(magic):
+            raise InputError(f"{label} is not text but {kind}: rename or unpack it.")
+    if data.startswith(b"\x1f\x8b"):
+        raise InputError(f"{label} is packed with gzip: rename it so that it ends in .gz.")

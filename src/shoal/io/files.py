@@ -17,6 +17,7 @@ import polars as pl
 from shoal.errors import ConfigError, InputError, did_you_mean, require_a, require_names
 from shoal.io.atomic import atomic_path
 from shoal.io.delimited import check_delimiter, parse_delimited
+from shoal.io.encodings import check_is_text
 from shoal.io.frames import Types, alone, apply_missing, check_names, kept_types, normalise, select_columns
 from shoal.io.lean import spelled_out
 from shoal.io.numbers import AsText
@@ -271,14 +272,6 @@ def read_content(path: Path, label: str, packed: bool) -> bytes:
 def _refuse(error: OSError, label: str) -> NoReturn:
     reason = (error.strerror or str(error)).lower()
     raise InputError(f"{label} cannot be read: {reason}.") from error
-
-
-def check_is_text(data: bytes, label: str) -> None:
-    for magic, kind in ((b"PK\x03\x04", ".xlsx or a zip archive"), (b"PAR1", ".parquet"), (b"ARROW1", ".arrow")):
-        if data.startswith(magic):
-            raise InputError(f"{label} is not text but {kind}: rename or unpack it.")
-    if data.startswith(b"\x1f\x8b"):
-        raise InputError(f"{label} is packed with gzip: rename it so that it ends in .gz.")
 
 
 def guarded(read: Callable[[], pl.DataFrame], label: str, kind: str) -> pl.DataFrame:

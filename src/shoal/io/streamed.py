@@ -19,6 +19,7 @@ import polars as pl
 
 from shoal.errors import InputError
 from shoal.io.delimited import SPACES, offset_of_line, shape_of, structure_of
+from shoal.io.encodings import check_is_text
 from shoal.io.frames import apply_missing, normalise
 from shoal.io.lean import of_places
 from shoal.io.numbers import AsText, infer_numbers
@@ -68,6 +69,7 @@ class _Piece(NamedTuple):
 def _read(path: Path, wanted: Wanted) -> pl.DataFrame | None:
     with path.open("rb") as file:
         head = file.read(_HEAD)
+        check_is_text(head, f"'{path}'")
         if head[:1] in (b"\xef", b"\xfe", b"\xff") or b"\0" in head:
             return None  # a byte-order mark, or no text in UTF-8
         delimiter, names, skip = shape_of(head, wanted.delimiter, wanted.header, f"'{path}'", wanted.skip_rows)

@@ -95,7 +95,8 @@ def around(
 ) -> Around:
     """What stands around the table in a text or Excel file; nothing for all others. What is given is not looked for."""
     from shoal.io.delimited import ends_of
-    from shoal.io.files import check_is_text, check_readable, excel_sheets, kind_of, read_content
+    from shoal.io.encodings import check_is_text
+    from shoal.io.files import check_readable, excel_sheets, kind_of, read_content
 
     path = Path(path)
     kind, extension, packed = kind_of(path, None)

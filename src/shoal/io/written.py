@@ -21,7 +21,8 @@ import polars as pl
 from shoal.errors import InputError, VerificationError
 from shoal.io import hidden
 from shoal.io.delimited import cells_as_written, cells_in_pieces, values_of_texts
-from shoal.io.files import check_is_text, check_readable, guarded, kind_of, read_arrow, read_content, read_excel
+from shoal.io.encodings import check_is_text
+from shoal.io.files import check_readable, guarded, kind_of, read_arrow, read_content, read_excel
 from shoal.io.frames import apply_missing, check_names, normalise
 from shoal.io.lean import is_lean, lean, spelled, texts_of
 from shoal.io.numbers import infer_numbers
