@@ -77,7 +77,7 @@ def bytes_of(column: pl.Series) -> int:
     if not is_lean(column):
         return int(column.str.len_bytes().sum() or 0)
     counts = np.bincount(column.to_physical().drop_nulls().to_numpy(), minlength=len(texts_of(column)))
-    return int(counts @ texts_of(column).str.len_bytes().to_numpy().astype(np.int64))
+    return int((counts * _lengths(texts_of(column))).sum())
 
 
 def longest(column: pl.Series) -> int:
