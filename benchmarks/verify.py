@@ -99,9 +99,9 @@ def road(folder: Path) -> dict[str, float]:
     policy = Policy.from_config(config.config.policy)
     made = anonymize(data, policy, algorithm="mondrian", refine=False)
     at = lap("masking", at)
-    write_table_to(made.masked, folder / "plain.csv", folder / "plain.csv")
+    write_table_to(made.table, folder / "plain.csv", folder / "plain.csv")
     at = lap("writing", at)
-    room.read_back(made.masked, folder / "plain.csv", folder / "plain.csv", policy, data.schema)
+    room.read_back(made.table, folder / "plain.csv", folder / "plain.csv", policy, data.schema)
     lap("reading back", at)
     times["classes"] = made.evidence.classes
     return times

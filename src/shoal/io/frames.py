@@ -200,8 +200,10 @@ def apply_missing(frame: pl.DataFrame, missing: Sequence[str]) -> pl.DataFrame:
     names = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     if not names or not missing:
         return frame
+    found = frame.select(pl.col(names).is_in(list(missing)).any()).row(0)
+    names = [name for name, gone in zip(names, found, strict=True) if gone]
     text = pl.col(names)
-    return frame.with_columns(pl.when(text.is_in(list(missing)).not_()).then(text).name.keep())
+    return frame.with_columns(pl.when(text.is_in(list(missing)).not_()).then(text).name.keep()) if names else frame
 
 
 def _normal_column(column: pl.Series, label: str) -> pl.Series:

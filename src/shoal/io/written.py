@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
 import polars as pl
 
 from shoal.errors import InputError, VerificationError
@@ -103,16 +102,20 @@ def _says_texts(meant: pl.Series, cells: pl.Series, alike: Alike) -> bool:
     """Whether records say these texts: the cell of each kind is looked up in their list; nothing written and missing are one."""
     known = texts_of(meant)
     found = (cells if cells.dtype == pl.String else cells.cast(pl.String)).fill_null("")
-    blank = len(known)
-    # A cell that is no such text has a place that no record has.
-    places = found.cast(pl.Enum(known), strict=False).to_physical().cast(pl.UInt32).fill_null(blank + 1)
+    # After the places of the texts come that of nothing, and that of a cell which is no such text and no record means.
+    nothing, other = len(known), len(known) + 1
+    short = pl.UInt8 if other < 1 << 8 else pl.UInt16 if other < 1 << 16 else pl.UInt32
+    where = pl.int_range(other + 1, dtype=short, eager=True)
     empty = known.index_of("")
-    nothing = pl.Series(np.where((found == "").to_numpy(), blank, places.to_numpy()).astype(np.uint32))
-    said = meant.to_physical().cast(pl.UInt32).fill_null(blank)
     if empty is not None:
-        said = pl.Series(np.where(said.to_numpy() == empty, blank, said.to_numpy()).astype(np.uint32))
+        where[empty] = nothing
+    places = found.cast(pl.Enum(known), strict=False).to_physical().cast(pl.UInt32).fill_null(other)
+    places = pl.select(pl.when(found == "").then(pl.lit(nothing, pl.UInt32)).otherwise(places)).to_series()
+    cell, said = where.gather(places), meant.to_physical().cast(short)
+    if meant.null_count() or empty is not None:
+        said = where.gather(said.cast(pl.UInt32).fill_null(nothing))
     return all(
-        bool((said.slice(begin, _STRETCH) == nothing.gather(pl.Series(alike.which[begin : begin + _STRETCH]))).all())
+        bool((said.slice(begin, _STRETCH) == cell.gather(pl.Series(alike.which[begin : begin + _STRETCH]))).all())
         for begin in range(0, len(meant), _STRETCH)
     )
 
