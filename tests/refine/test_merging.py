@@ -94,6 +94,21 @@ def test_a_program_that_stays_open_changes_nothing(monkeypatch: pytest.MonkeyPat
     assert pool.least == before and pool.best is best
 
 
+@pytest.mark.parametrize(("limit", "value"), [("OPEN", -1), ("ITERATIONS", 0)])
+def test_a_program_that_leaves_too_much_open_is_not_begun(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = encoded(random_table(3, 40, duplicates=0.6), POLICIES[0])
+    pool = Pool(whole, some_classes(whole, 0))
+    for draw in range(5):
+        pool.add(some_classes(whole, draw))
+    before, best = pool.least, pool.best
+    monkeypatch.setattr(merging, limit, value)
+    monkeypatch.setattr("scipy.optimize.milp", lambda *args, **options: pytest.fail("it was begun"))
+    assert pool.merge(1) > 0
+    assert pool.least == before and pool.best is best
+
+
 def test_the_oldest_classes_leave_and_those_that_come_again_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = encoded(random_table(4, 60, duplicates=0.0), POLICIES[1])
     first, second, third = (some_classes(whole, draw) for draw in range(3))
@@ -118,7 +133,7 @@ def test_nothing_to_gain() -> None:
 
 
 def test_it_is_run_where_it_pays() -> None:
-    whole = encoded(random_table(5, 50), POLICIES[0])
+    whole = encoded(random_table(5, 50, duplicates=0.6), POLICIES[0])
     # Programs have to be set up, which a small table's search is not worth.
     programs = merging.PROGRAMS * len(schedule(whole.rules.k)) * merging.merging_work(whole)
     assert programs > merging.WORTH * 50
@@ -129,7 +144,11 @@ def test_it_is_run_where_it_pays() -> None:
         (POLICIES[3], False),
         (Policy((shoal.KAnonymity(merging.LARGEST + 1),)), False),
     ):
-        assert worth_merging(encoded(random_table(5, 60), policy), 10**9) == merged
+        assert worth_merging(encoded(random_table(5, 60, duplicates=0.6), policy), 10**9) == merged
+    # Where hardly a row repeats, short runs end far from a long one.
+    for duplicates, merged in ((0.6, True), (0.0, False)):
+        wide = encoded(random_table(5, 60, duplicates=duplicates), POLICIES[0])
+        assert (wide.tuples.size <= merging.CODES * 60) == merged == worth_merging(wide, 10**9)
     assert [entry.runs for entry in schedule(2)] == [5, 2, 2, 2]
     assert schedule(10)[0] == (1, 4, 1.0)
 

@@ -8,7 +8,8 @@ many of them as the other classes leave.
 
 The program has whole prices, each with a small draw of its own, so that no two choices cost the same. Its answer is taken when it
 is proved to be the least, and is then the same whichever way the solver (SciPy's HiGHS) came to it; one that is still open after
-NODES branches is thrown away, never one that took too long. What decides in the end is the loss in ticks.
+NODES branches is thrown away, never one that took too long. One whose fractional answer leaves too much open is not begun. What
+decides in the end is the loss in ticks.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ SET_UP = 600_000
 PROGRAMS = 2
 # What all classes cost together is 2²² in a program, and a draw is below 2⁸: solvers tell 1 from 0 in numbers up to 2³⁰.
 PRICES, DRAWS = 2**22, 2**8
+# What differs by less from a whole number is one.
+WHOLLY = 1e-6
 # How HiGHS names a number that is a whole one, and one that is nothing or a whole one between its bounds.
 WHOLE, NOTHING_OR_WHOLE = 1, 3
 # Operations a record from which on a search is shared out: with less every run ends too early, and one alone loses less.
@@ -56,6 +58,12 @@ WORTH = 25_000
 SMALL = 7
 # Up to so many records to a class merging pays: Adult loses 0.7 % less with k = 10, and 0.3 % more with k = 25.
 LARGEST = 10
+# … and up to so many codes of distinct tuples a record (tuples × attributes over records). Where hardly a row repeats, short runs
+# end far from a long one: answers to five questions (5.0) lose 0.1 % less by merging, answers to six and more 3 % more.
+CODES = 5.5
+# A program whose fractional answer takes longer, or leaves more open, is not worth the branches: of 10,000 answers to six
+# questions it leaves 5,000 open, and half a minute is not enough; of Adult 700, and it takes half a second.
+ITERATIONS, OPEN = 20_000, 3_000
 # How warm the later runs begin, beside a search from nothing: on Adult with k = 5 a third of that, or a tenth, loses more.
 WARM = 0.3
 # Seconds between two looks at whether a program is still wanted; what comes of it does not depend on them.
@@ -85,6 +93,7 @@ def worth_merging(whole: Encoded, budget: int) -> bool:
     rules = whole.rules
     programs = len(schedule(rules.k)) * merging_work(whole)
     enough = budget >= max(WORTH * len(whole.codes), PROGRAMS * programs)
+    enough = enough and whole.tuples.size <= CODES * len(whole.codes)
     return enough and rules.superset_closed and rules.k <= LARGEST and TOGETHER * len(whole.tuple_of_point) <= ENTRIES
 
 
@@ -160,24 +169,16 @@ class Pool:
 
     def merge(self, seed: int, progress: Told | None = None) -> int:
         """Take in the best partition that the columns can make, unless it stays open which that is; the operations it took."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
         columns, entries = list(self.columns.values()), self.entries
         if not columns or self.least <= 0:
             return 0
         most = np.concatenate([np.ones(len(columns)), self.amounts[self.alone]])
         least = np.concatenate([np.zeros(len(columns)), np.full(len(self.alone), self.whole.rules.k)])
-        solve = partial(
-            milp,
-            self._prices(columns, seed),
-            integrality=np.repeat([WHOLE, NOTHING_OR_WHOLE], [len(columns), len(self.alone)]),
-            bounds=Bounds(least, most),
-            constraints=LinearConstraint(self._matrix(columns), self.amounts, self.amounts),
-            options={"node_limit": NODES, "mip_rel_gap": 0.0},
-        )
-        found = _awaited(solve, Progress.of(progress))
-        if found.status == 0:
-            self.add(self._given(columns, np.rint(found.x).astype(np.int64)))
+        kinds = np.repeat([WHOLE, NOTHING_OR_WHOLE], [len(columns), len(self.alone)])
+        program = _Program(self._prices(columns, seed), self._matrix(columns), self.amounts, least, most, kinds)
+        chosen = _awaited(program.solved, Progress.of(progress))
+        if chosen is not None:
+            self.add(self._given(columns, chosen))
         return SET_UP + ENTRY_WORK * entries
 
     def _prices(self, columns: list[_Column], seed: int) -> Floats:
@@ -209,9 +210,49 @@ class Pool:
         return labels
 
 
-def _awaited(solve: Callable[[], Any], progress: Progress) -> Any:
+class _Program(NamedTuple):
+    """Prices of the columns, what each has of every point, how many records points have, and the bounds and kinds of numbers."""
+
+    prices: Floats
+    matrix: csc_array
+    amounts: Ints
+    least: Floats
+    most: Floats
+    kinds: Ints
+
+    def solved(self) -> Ints | None:
+        """How often each column is taken; None where that stays open, or is likely to."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        if not self.promising():
+            return None
+        found = milp(
+            self.prices,
+            integrality=self.kinds,
+            bounds=Bounds(self.least, self.most),
+            constraints=LinearConstraint(self.matrix, self.amounts, self.amounts),
+            options={"node_limit": NODES, "mip_rel_gap": 0.0},
+        )
+        return np.rint(found.x).astype(np.int64) if found.status == 0 else None
+
+    def promising(self) -> bool:
+        """Whether the fractional answer, which takes a tenth of a second as a rule, leaves little open."""
+        from scipy.optimize import linprog
+
+        found = linprog(
+            self.prices,
+            A_eq=cast("Any", self.matrix),  # sparse, which the stubs do not know
+            b_eq=self.amounts,
+            bounds=[(0.0, most) for most in self.most.tolist()],
+            method="highs-ds",
+            options={"maxiter": ITERATIONS},
+        )
+        return bool(found.status == 0 and np.count_nonzero(np.abs(found.x - np.rint(found.x)) > WHOLLY) <= OPEN)
+
+
+def _awaited(solve: Callable[[], Ints | None], progress: Progress) -> Ints | None:
     """What a solver finds, in a thread of its own: it cannot be stopped, but whoever gives up does not wait for it."""
-    found: Future[Any] = Future()
+    found: Future[Ints | None] = Future()
 
     def work() -> None:
         try:
