@@ -247,7 +247,9 @@ class _Program(NamedTuple):
             method="highs-ds",
             options={"maxiter": ITERATIONS},
         )
-        return bool(found.status == 0 and np.count_nonzero(np.abs(found.x - np.rint(found.x)) > WHOLLY) <= OPEN)
+        if found.status != 0 or found.x is None:
+            return False
+        return int(np.count_nonzero(np.abs(found.x - np.rint(found.x)) > WHOLLY)) <= OPEN
 
 
 def _awaited(solve: Callable[[], Ints | None], progress: Progress) -> Ints | None:
