@@ -41,6 +41,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     chosen = tables(options.small)
+    if options.small:
+        print(f"{SMALL:,} records of each table (--small)")
     if options.tables:
         chosen = {name: chosen[name] for name in options.tables.split(",")}
     pairs = [(table, data, policy) for table, data in chosen.items() for policy in policies(data)]

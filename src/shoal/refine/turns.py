@@ -33,9 +33,8 @@ def in_turns(
     """The partition after as many turns as the time of one long relocation and one box search is enough for."""
     left = relocation_budget(effort)
     boxes = int(nominal(effort, partition.n, len(space.domains)) * RELOCATION_SECOND)
-    found, before, turn = partition, _loss(codes, space, partition), 0
+    found, before, turn, weight = partition, _loss(codes, space, partition), 0, SHARE / 2
     while True:
-        weight = SHARE / 2 * (1 - SHARE) ** turn
         with progress.stage(weight=weight) as part:
             found, used = relocated(codes, space, rules, found, budget=left, seed=seed + turn, progress=part)
         with progress.stage(weight=weight) as part:
@@ -44,8 +43,9 @@ def in_turns(
         # The first box search has a time of its own, like the relocation; later ones share what that has left.
         left -= used + (boxes if turn else 0)
         if before - after <= GAIN * before or left < used + boxes:
+            progress(1.0)
             return found
-        before, turn = after, turn + 1
+        before, turn, weight = after, turn + 1, weight * (1 - SHARE)
 
 
 def _loss(codes: Codes, space: Space, partition: Partition) -> float:
