@@ -166,6 +166,54 @@ def test_a_forged_certificate_is_refused() -> None:
     assert not check_certificate(data.codes, space, rules, -honest.u - 0.1)
 
 
+def test_the_certificate_is_refused_exactly_where_a_box_disobeys() -> None:
+    """A number with holes beside names, and numbers around what the boxes allow: every box of the family by hand."""
+    refused = 0
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        n, k = int(random.integers(4, 12)), int(random.integers(2, 4))
+        ages = [None if random.random() < 0.25 else int(age) for age in random.choice([20, 21, 25, 40, 80], n)]
+        frame = pl.DataFrame({"age": ages, "town": random.choice(["a", "b", "c"], n)})
+        roles = {"age": {"role": "quasi", "kind": "number", "domain": [0, 100]}, "town": {"role": "quasi"}}
+        data = Microdata.from_frame(frame, roles)
+        rules, space = data.rules(Policy((shoal.KAnonymity(k),))), data.space("ncp")
+        boxes = boxes_of_number_and_names(frame)
+        limits = [k * loss for inside, loss in boxes if len(inside) >= k]
+        u = random.random(n) * 1.5 * (min(limits, default=1.0) + random.choice([0.0, 0.1, 0.5])) / k
+        obeys = all(np.sort(u[inside])[-k:].sum() <= k * loss + 1e-9 for inside, loss in boxes if len(inside) >= k)
+        near = any(abs(np.sort(u[inside])[-k:].sum() - k * loss) < 1e-6 for inside, loss in boxes if len(inside) >= k)
+        if not near:
+            assert check_certificate(data.codes, space, rules, u) == obeys, seed
+            refused += not obeys
+    assert 20 < refused < 130
+
+
+def boxes_of_number_and_names(frame: pl.DataFrame) -> list[tuple[list[int], float]]:
+    """All boxes of the family: a range of ages, no age, or anything; a town, or any; who is inside, and the loss."""
+    ages, towns = frame["age"].to_list(), frame["town"].to_list()
+    known = sorted({age for age in ages if age is not None})
+    of_ages = [
+        ({a for a in known if low <= a <= high}, (high - low) / 100) for low in known for high in known if low <= high
+    ]
+    if None in ages:
+        of_ages += [({None}, 0.0), ({None, *known}, 1.0)] if known else [({None}, 0.0)]
+    names = sorted(set(towns))
+    of_towns = [({name}, 0.0) for name in names]
+    if len(names) > 1:
+        # Any two names lose at least what two do; the family takes in all of them for that.
+        of_towns.append((set(names), least_of_two(len(names))))
+    return [
+        ([r for r in range(len(ages)) if ages[r] in some and towns[r] in others], loss + more)
+        for some, loss in of_ages
+        for others, more in of_towns
+    ]
+
+
+def least_of_two(names: int) -> float:
+    """The ncp of a set of two of so many names."""
+    return 2 / names if names > 1 else 0.0
+
+
 def test_equal_records_lose_nothing() -> None:
     data = random_table(1, n=6, missing=0.0).take(np.zeros(6, dtype=np.int64))
     rules = data.rules(Policy((shoal.KAnonymity(2),)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.jit import entry, loop
+from shoal.kernels.jit import bare, entry, loop
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -16,12 +16,17 @@ Floats = NDArray[np.float64]
 class Walk(NamedTuple):
     """What is walked over: records in falling order of worth, and the states first[a] … first[a+1] - 1 of each attribute a.
 
+    A state is a range from `low` to `high`, or the codes of its row in `holds` (`low` is -1). Ranges are in the order of their
+    low ends, and `left` is how many with the same one are left, itself included; only the last attribute has any, after its sets.
     `values` has a row a demand: of each record its value (-1: none), of which a class needs `least` different ones.
     """
 
     codes: Ints
     worth: Ints
     holds: NDArray[np.bool_]
+    low: Ints
+    high: Ints
+    left: Ints
     first: Ints
     losses: Floats
     values: Ints
@@ -30,13 +35,17 @@ class Walk(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Where the walk is: at each depth the state chosen, the records of the box (a row, and how many), and its loss so far."""
+    """Where the walk is: at each depth the state chosen, the records of the box (a row, and how many), and its loss so far.
+
+    `there` are the codes of the last attribute that these records have.
+    """
 
     at: Ints
     lists: Ints
     lengths: Ints
     spent: Floats
     depth: Ints
+    there: NDArray[np.bool_]
 
 
 @entry
@@ -48,8 +57,12 @@ def walk(
     safe: float,
     most: int,
 ) -> int:
-    """Go on with the walk for about `most` steps: 1 when every box obeys, 0 when one does not, -1 when there is more to do."""
-    at, lists, lengths, spent, depth = way
+    """Go on with the walk for about `most` steps: 1 when every box obeys, 0 when one does not, -1 when there is more to do.
+
+    A range without a record at one of its ends holds nobody whom a shorter one does not hold, which loses no more: if that obeys,
+    so does this, and it is passed over.
+    """
+    at, lists, lengths, spent, depth, there = way
     attributes, steps = len(at), 0
     while steps < most:
         d = depth[0]
@@ -67,13 +80,25 @@ def walk(
             at[d] = -1
             depth[0] = d - 1
             continue
+        if it.low[state] >= 0:
+            if state == 0 or it.low[state - 1] < 0:
+                there[:] = False
+                for i in range(lengths[d]):
+                    there[it.codes[d, lists[d, i]]] = True
+                steps += lengths[d] + (len(there) >> 3)
+            steps += 1
+            if not there[it.low[state]]:
+                at[d] += it.left[state] - 1
+                continue
+            if not there[it.high[state]]:
+                continue
         loss = spent[d] + it.losses[state]
         cost = np.int64(np.floor(k * loss * safe * ticks))
         # The k largest of what the state takes in, and no further when they obey.
         records, total, length, i = 0, np.int64(0), 0, 0
         for i in range(lengths[d]):
             r = lists[d, i]
-            if it.holds[state, it.codes[d, r]]:
+            if _takes(it, state, it.codes[d, r]):
                 lists[d + 1, length] = r
                 length += 1
                 if records < k:
@@ -87,6 +112,14 @@ def walk(
             spent[d + 1] = loss
             depth[0] = d + 1
     return -1
+
+
+@bare
+def _takes(it: Walk, state: int, code: int) -> bool:
+    """Whether a state takes in a code."""
+    if it.low[state] >= 0:
+        return bool(it.low[state] <= code <= it.high[state])
+    return bool(it.holds[state, code])
 
 
 @loop

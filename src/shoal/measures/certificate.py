@@ -10,7 +10,7 @@ rounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,8 @@ def _obeys(
     chain = [*rest, longest] if longest >= 0 else rest
     if not chain:
         return not worth.any()
+    # Ranges of that number are known by their ends, so that a thousand values need no half a million sets; they come last of all.
+    ranges = _ranges(space, longest, own[:, longest]) if longest >= 0 else _ranges(space, -1, own[:0, 0])
     first, holds, losses = [0], [], []
     for a in chain:
         for members, loss in states[a]:
@@ -126,12 +128,17 @@ def _obeys(
             holds.append(mask)
             losses.append(loss * float(space.weights[a]))
         first.append(len(losses))
+    first[-1] += len(ranges.low)
+    sets = np.full(len(holds), -1, dtype=np.int64)
     it = Walk(
         np.ascontiguousarray(own[:, chain].T, dtype=np.int64),
         worth,
-        np.array(holds),
+        np.array(holds) if holds else np.zeros((0, 1), dtype=np.bool_),
+        np.concatenate([sets, ranges.low]),
+        np.concatenate([sets, ranges.high]),
+        np.concatenate([sets, ranges.left]),
         np.array(first, dtype=np.int64),
-        np.array(losses),
+        np.concatenate([losses, ranges.losses]),
         values,
         np.array([p for _, _, p in wanted], dtype=np.int64),
         np.array([width for _, width, _ in wanted], dtype=np.int64),
@@ -143,6 +150,7 @@ def _obeys(
         np.zeros(deep, dtype=np.int64),
         np.zeros(deep),
         np.zeros(1, dtype=np.int64),
+        np.zeros(max(domain.size for domain in space.domains), dtype=np.bool_),
     )
     way.lists[0], way.lengths[0] = np.arange(len(own)), len(own)
     verdict = -1
@@ -152,8 +160,33 @@ def _obeys(
     return bool(verdict)
 
 
+class _Ranges(NamedTuple):
+    """Ranges of values by their ends, in the order of the low ones; how many with the same low end are left; losses."""
+
+    low: Ints
+    high: Ints
+    left: Ints
+    losses: NDArray[np.float64]
+
+
+def _ranges(space: Space, a: int, column: NDArray[np.int32]) -> _Ranges:
+    """All ranges of the values that records have of a number."""
+    domain = space.domains[a] if a >= 0 else None
+    if not isinstance(domain, Interval):
+        none = np.zeros(0, dtype=np.int64)
+        return _Ranges(none, none, none, np.zeros(0))
+    known = np.unique(column[column < domain.missing_code]).astype(np.int64)
+    i, j = np.triu_indices(len(known))
+    apart = domain.values[known[j]] - domain.values[known[i]]
+    shares = np.clip(apart / domain.width, 0.0, 1.0) if domain.width > 0 else np.zeros(len(apart))
+    return _Ranges(known[i], known[j], len(known) - j.astype(np.int64), shares * float(space.weights[a]))
+
+
 def _states(space: Space, a: int, column: NDArray[np.int32], *, whole: bool) -> list[tuple[NDArray[Any], float]]:
-    """What a class can publish of an attribute: the codes each state takes in, and the least that it loses."""
+    """What a class can publish of an attribute: the codes each state takes in, and the least that it loses.
+
+    Of a number that is looked at `whole` the ranges are left to `_ranges`.
+    """
     domain, seen = space.domains[a], np.unique(column)
     if isinstance(domain, Tree):
         tree, losses = domain.taxonomy, domain.node_losses(space.measure)
@@ -163,9 +196,7 @@ def _states(space: Space, a: int, column: NDArray[np.int32], *, whole: bool) -> 
         alone: list[tuple[NDArray[Any], float]] = [(np.array([code]), 0.0) for code in seen]
         return alone if len(seen) < 2 else [*alone, (seen, float(domain.size_losses(space.measure)[2]))]
     known = seen[seen < domain.missing_code]
-    blocks = (
-        [known[i : i + 1] for i in range(len(known))] if whole else [b for b in np.array_split(known, BINS) if len(b)]
-    )
+    blocks = [] if whole else [block for block in np.array_split(known, BINS) if len(block)]
     found: list[tuple[NDArray[Any], float]] = []
     for i, low in enumerate(blocks):
         for j in range(i, len(blocks)):
