@@ -170,7 +170,7 @@ def phases(source: Path, folder: Path) -> dict[str, float]:
     timed("fingerprint", lambda: release.fingerprint(data.table))
     masked, people = timed(
         "mask",
-        lambda: release.mask_lean(
+        lambda: release.mask(
             data,
             partition,
             states,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, UnsupportedError, VerificationError, require_a
 from shoal.io.fingerprint import fingerprint
 from shoal.io.frames import alone, restored
-from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, longest, shortest, spelled_out, texts_of
+from shoal.io.lean import bytes_of, held, holds_lean, is_lean, lean, longest, repeats, shortest, spelled_out, texts_of
 from shoal.manifest import commitment, halves, manifest_path, secret_path
 from shoal.microdata import Microdata
 from shoal.order import class_ranks, content_key, ranks, shuffled, tokens
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from shoal.progress import Progress, Told
 
 
-HEAD, REPEATED = 10_000, 10
-"""A column that is published as it is becomes numbers into its texts where each of these is in so many of its first rows."""
+HEAD = 10_000
+"""The rows that say whether a column that is published as it is repeats its texts."""
 LARGE, LARGER = 64_000_000, 100
 """Published quasi-identifiers of more bytes than the first are refused where they are more than the second times the table's."""
 
@@ -393,34 +393,9 @@ def mask(
 ) -> tuple[pl.DataFrame, Persons | None]:
     """The published table: masked quasi-identifiers, sensitive and other columns as they are, no identifiers.
 
-    Beside it, whose each published row is, where persons have several.
-    """
-    masked, people = mask_lean(
-        data,
-        partition,
-        states,
-        recode=recode,
-        intervals=intervals,
-        drop_suppressed=drop_suppressed,
-        shuffle_seed=shuffle_seed,
-    )
-    return spelled_out(masked), people
-
-
-def mask_lean(
-    data: Microdata,
-    partition: Partition,
-    states: States,
-    *,
-    recode: str,
-    intervals: Intervals,
-    drop_suppressed: bool,
-    shuffle_seed: int | None,
-) -> tuple[pl.DataFrame, Persons | None]:
-    """What `mask` gives, its columns of texts as numbers into the lists of their texts.
-
-    The texts are in their own order, and only those that are published are there: neither memory nor a file that copies it
-    tells which class was made first, or who was left out.
+    Beside it, whose each published row is, where persons have several. Columns of texts are numbers into the lists of their texts
+    (`shoal.io.lean`). These are in their own order, and only those that are published are there: neither memory nor a file that
+    copies it tells which class was made first, or who was left out.
     """
     shown = pl.DataFrame(_class_values(data, partition, states, recode, intervals))
     # A record is a person where persons have several rows; their rows all show what their class does.
@@ -465,8 +440,7 @@ def _own(column: pl.Series) -> pl.Series:
         return lean(column)
     if column.dtype != pl.String:
         return alone(column)
-    head = column.head(HEAD)
-    return lean(column) if head.n_unique() * REPEATED <= len(head) else alone(column)
+    return lean(column) if repeats(column.head(HEAD)) else alone(column)
 
 
 def _class_values(

@@ -47,7 +47,7 @@ from shoal.readable import require_readable
 from shoal.recode import cellwise
 from shoal.refine import Effort, refined
 from shoal.refine.outliers import without_outliers
-from shoal.release import Release, mask_lean
+from shoal.release import Release, mask
 from shoal.schema import Intervals, Order, Recode, Schema, Suppressed
 from shoal.space import Measure
 from shoal.verifier import verify
@@ -176,7 +176,7 @@ def anonymize(
         how = Recoding(recode, intervals, drop=suppressed == "drop")
         partition, states = published_classes(data, partition, rules, data.space(objective), how)
         require_kept(data, partition, policy, how)
-        masked, people = mask_lean(
+        masked, people = mask(
             data,
             partition,
             states,

@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.errors import ShoalError
-from shoal.io import files, lean, repeated, streamed
+from shoal.io import files, lean, repeated
 from shoal.io.files import read_table, write_table
 from shoal.io.fingerprint import fingerprint
 from shoal.io.written import read_written
@@ -59,7 +59,7 @@ def test_nothing_comes_out_otherwise(always: None, tmp_path: Path, monkeypatch: 
         thrown = random.Random(seed)
         monkeypatch.setattr(repeated, "_PIECE", thrown.choice([1 << 25, 40, 1]))
         # Nearly every column as numbers into a list, few of them, none.
-        monkeypatch.setattr(streamed, "_REPEATED", thrown.choice([0, 2, 1000]))
+        monkeypatch.setattr(lean, "_REPEATED", thrown.choice([0, 2, 1000]))
         path.write_bytes(a_file(thrown))
         how: dict[str, Any] = thrown.choice(
             [{}, {}, {"missing": ["-", "?"]}, {"as_text": True}, {"as_text": ["a", "z"]}]

@@ -18,6 +18,7 @@ from shoal.collisions import Recoding, published_classes
 from shoal.engines.cutting import CutTree, Leaf
 from shoal.engines.learning import Learned
 from shoal.errors import UnsupportedError
+from shoal.io.lean import spelled_out
 from shoal.measures.folding import Tally, Whole, tally, tally_class
 from shoal.microdata import Microdata
 from shoal.partition import Partition
@@ -98,7 +99,7 @@ class Solver:
             shuffle_seed=None,
         )
         found = tally(data, partition, states, self.whole)
-        return self._numbers(table, found)
+        return self._numbers(spelled_out(table), found)
 
     def _numbers(self, table: pl.DataFrame, found: Tally) -> tuple[pl.DataFrame, Tally]:
         """Published numbers as floats, whole or not: what other blocks have is not known here."""

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import ConfigError, InputError, did_you_mean, raw
+from shoal.io.lean import repeats
 from shoal.io.numbers import exact_or_text
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 BACKENDS = ("pandas", "polars", "pyarrow")
 # Texts of at most so many bytes stand in a column's rows themselves; longer ones are worth being there once, where the first
 # rows repeat each of them so often, and there are few of them.
-_SHORT, _HEAD, _REPEATED, _FEW = 12, 10_000, 10, 1 << 16
+_SHORT, _HEAD, _FEW = 12, 10_000, 1 << 16
 _EXACT = 2**53  # beyond this, neighbouring whole numbers share one float
 
 
@@ -159,7 +160,7 @@ def packed(column: pl.Series) -> pl.Series | None:
     Short texts stand in their rows themselves and gain nothing.
     """
     head = column.head(_HEAD)
-    if not (head.str.len_bytes() > _SHORT).any() or head.n_unique() * _REPEATED > len(head):
+    if not (head.str.len_bytes() > _SHORT).any() or not repeats(head):
         return None
     known = column.drop_nulls().unique().sort()
     if len(known) > _FEW:

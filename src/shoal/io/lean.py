@@ -16,6 +16,14 @@ from numpy.typing import NDArray
 
 Owner = TypeVar("Owner", bound=type)
 
+_REPEATED = 10
+"""Each text of the first records stands in so many of them, on average, where a column repeats its texts."""
+
+
+def repeats(head: pl.Series) -> bool:
+    """Whether a column repeats its texts, by its first records."""
+    return head.n_unique() * _REPEATED <= len(head)
+
 
 def is_lean(column: pl.Series) -> bool:
     """Whether a column is numbers into the list of its texts."""

@@ -21,12 +21,11 @@ from shoal.errors import InputError
 from shoal.io.delimited import SPACES, offset_of_line, shape_of, structure_of
 from shoal.io.encodings import check_is_text
 from shoal.io.frames import apply_missing, normalise
-from shoal.io.lean import of_places
+from shoal.io.lean import of_places, repeats
 from shoal.io.numbers import AsText, infer_numbers
 from shoal.io.repeated import AHEAD, in_order, in_pieces, worth_it
 
 _HEAD = 1 << 20  # bytes that say how a file is written, and which of its columns repeat themselves
-_REPEATED = 10  # … where each text of the first records stands in so many of them, on average
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _types(lines: bytes, delimiter: str, names: list[str]) -> dict[str, Any]:
     head = _cells(lines, delimiter, dict.fromkeys(names, pl.String))
     types: dict[str, Any] = {}
     for name in names:
-        few = head[name].n_unique() * _REPEATED <= head.height
+        few = repeats(head[name])
         # More texts than such numbers can tell apart are an error of polars, and the file is read as a whole.
         types[name] = pl.Categorical(pl.Categories.random("shoal", pl.UInt16)) if few else pl.String
     return types

@@ -31,6 +31,7 @@ from shoal.evolve.store.snapshot import read_held
 from shoal.evolve.store.visits import published, seen
 from shoal.io.atomic import atomic_paths
 from shoal.io.files import check_writable_format
+from shoal.io.lean import spelled_out
 from shoal.manifest import manifest_path, published_half, secret_half
 from shoal.measures.loss import measure
 from shoal.microdata import Microdata
@@ -335,6 +336,7 @@ def _masked(plan: Plan, settings: Settings, progress: Progress) -> tuple[Release
         drop_suppressed=False,
         shuffle_seed=settings.seed if settings.order == "shuffle" else None,
     )
+    masked = spelled_out(masked)
     with progress.stage("verifying", 0.5) as part:
         evidence = verify(masked, settings.policy, schema, persons=people, progress=part)
     if not evidence.passed:

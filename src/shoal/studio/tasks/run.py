@@ -114,6 +114,7 @@ def _figures(release: Release, found: Findings) -> dict[str, Any]:
 
 def _rows_beside(release: Release) -> dict[str, Any] | None:
     """Some whole classes, record by record: what is in the table, and what is published of it. For the owner alone."""
+    from shoal.io.lean import spelled_out
     from shoal.release import mask
     from shoal.report.markup import plain
     from shoal.states import class_states
@@ -124,6 +125,7 @@ def _rows_beside(release: Release) -> dict[str, Any] | None:
     states = class_states(data, partition, data.space(settings["objective"]))
     how = {"recode": settings["recode"], "intervals": settings["intervals"]}
     masked, _ = mask(data, partition, states, **how, drop_suppressed=False, shuffle_seed=None)
+    masked = spelled_out(masked)
     labels = partition.labels if data.persons is None else partition.labels[data.persons.of_row]
     classes = partition.classes
     rows = []
