@@ -120,7 +120,9 @@ def _leave_linear_algebra() -> None:
     """
     from numba.np import linalg
 
-    asking = linalg.ensure_blas
+    asking = getattr(linalg, "ensure_blas", None)
+    if asking is None:
+        return
     linalg.ensure_blas = lambda: None
     try:
         arraymath: Any = import_module("numba.np.arraymath")

@@ -16,11 +16,11 @@ from typing import Any
 
 from numba import njit, typeof
 
-from shoal.kernels.linked import LinkedCompiler
+from shoal.kernels.linked import compiler
 
 KEPT: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "forceinline": False}
 CALLED: dict[str, Any] = {
-    "pipeline_class": LinkedCompiler,
+    "pipeline_class": compiler(),
     "nogil": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,

@@ -4,16 +4,21 @@ Numba optimises every function together with all that it calls and makes machine
 more for each caller above it. Of a function without a way in from Python nobody ever runs the first. Here it is typed, written
 down for LLVM and tidied up by itself; what takes most of the time is done for the caller, once. That is two fifths of compiling,
 and what runs has been optimised in one go.
+
+This reaches into insides of Numba that another version may have built otherwise; one that was not tested compiles as it always does.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
 from llvmlite.binding import parse_assembly
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
+
+TESTED = (0, 68)
 
 # What Numba calls the place where a function finds its globals, and sets for each.
 PLACE = "_ZN08NumbaEnv"
@@ -50,3 +55,12 @@ class LinkedCompiler(CompilerBase):
         passes: Any = DefaultPassBuilder
         state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
         return [passes.define_nopython_pipeline(state)]
+
+
+def compiler(version: tuple[int, int] = numba.version_info.short) -> type[CompilerBase]:
+    """The compiler of functions that only compiled ones call.
+
+    >>> compiler((0, 68)).__name__, compiler((0, 99)).__name__
+    ('LinkedCompiler', 'Compiler')
+    """
+    return LinkedCompiler if version == TESTED else Compiler
