@@ -201,17 +201,12 @@ def boxes_of_number_and_names(frame: pl.DataFrame) -> list[tuple[list[int], floa
     of_towns = [({name}, 0.0) for name in names]
     if len(names) > 1:
         # Any two names lose at least what two do; the family takes in all of them for that.
-        of_towns.append((set(names), least_of_two(len(names))))
+        of_towns.append((set(names), 2 / len(names)))
     return [
         ([r for r in range(len(ages)) if ages[r] in some and towns[r] in others], loss + more)
         for some, loss in of_ages
         for others, more in of_towns
     ]
-
-
-def least_of_two(names: int) -> float:
-    """The ncp of a set of two of so many names."""
-    return 2 / names if names > 1 else 0.0
 
 
 def test_equal_records_lose_nothing() -> None:

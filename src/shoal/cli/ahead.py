@@ -8,43 +8,39 @@ never needed, nothing is lost but the time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shoal.microdata import Microdata
 
 
-@contextmanager
-def loops_ahead() -> Iterator[None]:
+def loops_ahead() -> AbstractContextManager[None]:
     """While the block runs, the machinery of compiled loops is loaded beside it."""
-    thread = threading.Thread(target=_fetch, name="loops ahead")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return _beside(_load)
+
+
+def digest_ahead(data: Microdata) -> AbstractContextManager[None]:
+    """While the block runs, the digest of the table that its release names is taken beside it, and stays with the table."""
+    return _beside(lambda: data.fingerprint)
+
+
+def _load() -> None:
+    from shoal.kernels import ready
+
+    ready()
 
 
 @contextmanager
-def digest_ahead(data: Microdata) -> Iterator[None]:
-    """While the block runs, the digest of the table that its release names is taken beside it."""
-    thread = threading.Thread(target=_take, args=(data,), name="digest ahead")
+def _beside(fetch: Callable[[], object]) -> Iterator[None]:
+    def quietly() -> None:
+        with suppress(Exception):  # whoever needs it will say what is wrong
+            fetch()
+
+    thread = threading.Thread(target=quietly, name="ahead")
     thread.start()
     try:
         yield
     finally:
         thread.join()
-
-
-def _take(data: Microdata) -> None:
-    with suppress(Exception):  # whoever needs it will say what is wrong
-        data.fingerprint  # noqa: B018  # it stays with the table
-
-
-def _fetch() -> None:
-    with suppress(Exception):  # whoever needs it will say what is wrong
-        from shoal.kernels import ready
-
-        ready()

@@ -119,7 +119,7 @@ def _obeys(
     if not chain:
         return not worth.any()
     # Ranges of that number are known by their ends, so that a thousand values need no half a million sets; they come last of all.
-    ranges = _ranges(space, longest, own[:, longest]) if longest >= 0 else _ranges(space, -1, own[:0, 0])
+    ranges = _ranges(space, longest, own[:, longest])
     first, holds, losses = [0], [], []
     for a in chain:
         for members, loss in states[a]:
@@ -170,7 +170,7 @@ class _Ranges(NamedTuple):
 
 
 def _ranges(space: Space, a: int, column: NDArray[np.int32]) -> _Ranges:
-    """All ranges of the values that records have of a number."""
+    """All ranges of the values that records have of a number; none where there is no number (-1)."""
     domain = space.domains[a] if a >= 0 else None
     if not isinstance(domain, Interval):
         none = np.zeros(0, dtype=np.int64)
