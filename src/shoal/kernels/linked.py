@@ -5,7 +5,7 @@ more for each caller above it. Of a function without a way in from Python nobody
 down for LLVM and tidied up by itself; what takes most of the time is done for the caller, once. That is two fifths of compiling,
 and what runs has been optimised in one go.
 
-This reaches into insides of Numba that another version may have built otherwise; one that was not tested compiles as it always does.
+This reaches into insides of Numba that another version may have built otherwise: one that was not tested compiles as usual.
 """
 
 from __future__ import annotations
