@@ -18,7 +18,7 @@ from shoal.policy import Policy
 from shoal.progress import Progress
 from shoal.refine import box_tables, near
 from shoal.refine.box_search import box_search
-from shoal.refine.effort import SECOND, box_budget, breadth, nominal, remoteness
+from shoal.refine.effort import APART, SECOND, box_budget, breadth, nominal, remoteness
 from shoal.space import Space
 from shoal.states import class_states
 
@@ -76,7 +76,8 @@ def test_trees_are_the_seeds_whatever_the_threads(monkeypatch: pytest.MonkeyPatc
 def test_a_second_is_a_second_however_wide_the_table() -> None:
     assert breadth(5) == breadth(8) == 1 and breadth(24) == 3
     assert nominal(7.0, 10**6, 40) == 7.0 and box_budget(7.0, 10**6, 40) == 7 * SECOND // 5
-    assert remoteness(50_000, 8) == 1 and remoteness(50_001, 8) == 1.5 and remoteness(50_001, 16) == 1.25
+    assert remoteness(37_500, 8) == 1 and remoteness(50_000, 8) == APART
+    assert remoteness(50_001, 8) == 1.5 * APART and remoteness(50_001, 16) == 1.25 * APART
     assert nominal("thorough", 30_000, 8) == 15.0 and nominal("fast", 1_000_000, 16) == 45.6
 
 

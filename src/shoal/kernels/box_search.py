@@ -21,6 +21,8 @@ DISSOLVES = 0.7
 STEP_WORK, TOUCH_WORK = 60, 10
 # … and for a tuple that a scan of near ones looks at.
 LOOK_WORK = 3
+# Words of sets of tuples that a scan of all combines in one operation: they lie side by side, and several are combined at once.
+COMBINED = 40
 
 
 @entry
@@ -71,7 +73,8 @@ def all_good(rules: FlatRules, store: Store) -> bool:
 @bare
 def sift(gauge: Gauge, table: Table, store: Store) -> bool:
     """Mark the tuples that may lie in the trial box in the last row of the masks; whether it is certain that they do."""
-    masks, box, trial = table.masks, store.box, store.desk.trial
+    masks, box, desk = table.masks, store.box, store.desk
+    trial, rows = desk.trial, 0
     marked, scratch = len(masks) - 1, len(masks) - 2
     words = masks.shape[1]
     exact = True
@@ -85,17 +88,22 @@ def sift(gauge: Gauge, table: Table, store: Store) -> bool:
             for code in range(it.codes):
                 if holds(box, trial, it.slot, code):
                     row = it.masks + (code >> it.shift)
+                    rows += 1
                     for w in range(words):
                         masks[scratch, w] |= masks[row, w]
+            rows += 1
             for w in range(words):
                 masks[marked, w] &= masks[scratch, w]
             exact = exact and it.shift == 0
         elif box[trial, it.slot] > 0 or box[trial, it.slot + 1] < it.codes - 1:
             before = it.masks + (box[trial, it.slot] >> it.shift)
             upto = it.masks + (box[trial, it.slot + 1] >> it.shift) + 1
+            rows += 1
             for w in range(words):
                 masks[marked, w] &= masks[upto, w] & ~masks[before, w]
             exact = exact and it.shift == 0
+    # An operation is that of a table with WIDTH attributes; the budget of a wider one is smaller in proportion.
+    desk.work += words * rows * WIDTH // (COMBINED * max(WIDTH, len(gauge.attributes)))
     return exact
 
 
@@ -122,8 +130,6 @@ def scan(gauge: Gauge, table: Table, store: Store) -> bool:
                 word &= word - one
                 if t < len(store.heads) and (exact or row_covers(gauge, store.box, desk.trial, table.codes, t)):
                     inside += listed(store, t)
-        # An operation is that of a table with WIDTH attributes; the budget of a wider one is smaller in proportion.
-        desk.work += 3 * words * min(WIDTH, len(gauge.attributes)) >> 5
     desk.work += desk.found + desk.spare
     if desk.found == 0 or inside < desk.k:
         return False
