@@ -56,10 +56,11 @@ WORTH = 25_000
 # Up to so many records to a class several runs begin with nothing: their classes have little in common, and much to exchange.
 # Larger ones are hard to find, so that one run takes their time.
 SMALL = 7
-# Up to so many records to a class merging pays: Adult loses 0.7 % less with k = 10, and 0.3 % more with k = 25.
+# Up to so many records to a class merging pays: Adult loses 0.2 % less with k = 10, and 0.9 % more with k = 25
+# (`benchmarks.merging`).
 LARGEST = 10
 # … and up to so many codes of distinct tuples a record (tuples × attributes over records). Where hardly a row repeats, short runs
-# end far from a long one: answers to five questions (5.0) lose 0.1 % less by merging, answers to six and more 3 % more.
+# end far from a long one: answers to five questions (5.0) lose 0.8 % less by merging, answers to six and more 1 to 3 % more.
 CODES = 5.5
 # A program whose fractional answer takes longer, or leaves more open, is not worth the branches: of 10,000 answers to six
 # questions it leaves 5,000 open, and half a minute is not enough; of Adult 700, and it takes half a second.
@@ -236,7 +237,12 @@ class _Program(NamedTuple):
         return np.rint(found.x).astype(np.int64) if found.status == 0 else None
 
     def promising(self) -> bool:
-        """Whether the fractional answer, which takes a tenth of a second as a rule, leaves little open."""
+        """Whether the fractional answer leaves little open."""
+        left = self.left_open()
+        return left is not None and left <= OPEN
+
+    def left_open(self) -> int | None:
+        """How many numbers of the fractional answer (a tenth of a second as a rule) are not whole; None: it takes too long."""
         from scipy.optimize import linprog
 
         found = linprog(
@@ -248,8 +254,8 @@ class _Program(NamedTuple):
             options={"maxiter": ITERATIONS},
         )
         if found.status != 0 or found.x is None:
-            return False
-        return int(np.count_nonzero(np.abs(found.x - np.rint(found.x)) > WHOLLY)) <= OPEN
+            return None
+        return int(np.count_nonzero(np.abs(found.x - np.rint(found.x)) > WHOLLY))
 
 
 def _awaited(solve: Callable[[], Ints | None], progress: Progress) -> Ints | None:
