@@ -265,11 +265,15 @@ def best_spare(rules: FlatRules, table: Table, store: Store) -> int:
     deficit = 1.0 if only_size else class_deficit(rules, classes[fresh].size, histogram[fresh])
     chosen, best, dearest = np.int64(NOBODY), 0.0, 0.0
     desk.questions += 1
+    left = np.int64(0)
     for i in range(desk.spare):
         h = np.int64(store.lists[i].spare)
         it = holdings[h]
         home = classes[it.home]
         if home.size > desk.k and it.taken < it.count and home.status != PARTIAL:
+            # Who has nothing to spare now has nothing later, and is not asked again.
+            store.lists[left].spare = h
+            left += 1
             gain = deficit
             if not only_size:
                 # Records of one kind help alike: a box has thousands of them, and few kinds.
@@ -284,6 +288,7 @@ def best_spare(rules: FlatRules, table: Table, store: Store) -> int:
             if gain > best or (gain > 0.0 and gain == best and home.loss > dearest):
                 chosen, best, dearest = h, gain, home.loss
     desk.work += desk.spare >> 2 if only_size else desk.spare
+    desk.spare = left
     return chosen
 
 

@@ -20,6 +20,8 @@ SKIPS = 0.5
 SHIFT_WORK, REPLACEMENT_WORK, FIND_WORK = 120, 120, 110
 # Where tables are large enough to be searched among near tuples alone, what is known of these is seldom in the cache.
 NEAR_WORK = 60
+# A record looks for a class among so many near tuples: more find none that costs less.
+VISITS = 32
 # The quasi-identifiers of an ordinary table: in wider ones an operation takes longer in proportion (`refine.effort`).
 WIDTH = 8
 
@@ -158,7 +160,7 @@ def find_class(gauge: Gauge, table: Table, store: Store, t: int, left: int) -> i
                     price = offer(gauge, box, classes, c, codes, t, left, cost)
                     if price < cost:
                         best, cost = c, price
-    for i in range(-1, near.shape[1]):
+    for i in range(-1, min(VISITS, near.shape[1])):
         h = heads[near[t, i] if i >= 0 else t]
         while h != NOBODY:
             c = np.int64(holdings[h].home)

@@ -17,7 +17,7 @@ from shoal.policy import FlatRules
 Effort = Literal["fast", "thorough"] | float
 
 # Elementary operations of the box search that take about a second on one core of an ordinary machine …
-SECOND = 73_000_000
+SECOND = 88_000_000
 # … and units of work of the relocation, which counts in about nanoseconds of a quiet core but shares its cache.
 RELOCATION_SECOND = 500_000_000
 # Box search: operations a record, so that small tables do not take longer than they gain by, and the seconds that ORDINARY
@@ -33,7 +33,7 @@ WIDTH = 8
 # 100,000 answers to eight questions.
 CACHED, REMOTE = 50_000, 0.5
 # … and beyond so many codes of distinct tuples this many times: measured on 30,000 answers to twelve questions.
-SCATTERED, APART = 300_000, 1.22
+SCATTERED, APART = 300_000, 1.4
 # Words of a set that take as long to compare as an ordinary operation does: measured on 20,000 employers without a taxonomy.
 READ_AT_ONCE = 80
 # Operations that a rule beyond sizes and numbers of values takes, and how many of its values are read in one more.
