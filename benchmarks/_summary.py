@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +20,13 @@ LOSSES = {
     "k = 100": 0.0970,
     "k = 5, p = 3": 0.0181,
 }
-# How near the proven least a release of the same table has to be within 60 seconds of search and bound together.
-RATIOS = {"k = 2": 0.93, "k = 5": 0.92, "k = 10": 0.91, "k = 25": 0.89, "k = 50": 0.85, "k = 100": 0.84}
+# … and in two minutes.
+LONG = {"k = 2": 0.00575, "k = 5": 0.0166, "k = 10": 0.0279, "k = 25": 0.0480, "k = 50": 0.0692, "k = 100": 0.0958}
+# How near the proven least a release of the same table has to be within 60 and 300 seconds of search and bound together.
+RATIOS = {
+    60: {"k = 2": 0.93, "k = 5": 0.92, "k = 10": 0.91, "k = 25": 0.89, "k = 50": 0.85, "k = 100": 0.84},
+    300: {"k = 2": 0.935, "k = 5": 0.925, "k = 10": 0.92, "k = 25": 0.92, "k = 50": 0.88, "k = 100": 0.88},
+}
 
 
 # The same with the hierarchies that ARX was given, age among them: like for like.
@@ -162,6 +168,15 @@ def losses(found: Any) -> Iterator[Row]:
     yield Row("fast: longest search, seconds", max(row["fast_seconds"] for row in chosen), high=3)
 
 
+def long_losses(found: Any) -> Iterator[Row]:
+    """The same table, searched for two minutes."""
+    for row in found:
+        what = f"free intervals, {row['policy']}, nominal 120 s"
+        yield Row(
+            what, row["loss"], high=LONG[row["policy"]], form=".5f", note=f"{row['seconds']:.0f} processor seconds"
+        )
+
+
 def pipeline(found: Any) -> Iterator[Row]:
     """Against the pipeline of Truta & Campan 2007."""
     for row in found:
@@ -198,13 +213,13 @@ def budget(found: Any) -> Iterator[Row]:
         yield Row(f"{what}, thorough", table["less"]["thorough"], low=0.06, form=".1%")
 
 
-def certificate(found: Any) -> Iterator[Row]:
+def certificate(found: Any, seconds: int) -> Iterator[Row]:
     """The proven least over the loss, on Adult with seven quasi-identifiers."""
     rows = {row["policy"]: row for row in found if row["table"] == "Adult × 7"}
-    for policy, least in RATIOS.items():
+    for policy, least in RATIOS[seconds].items():
         if policy in rows:
             spent = rows[policy]["search_seconds"] + rows[policy]["bound_seconds"]
-            what = f"proven least over loss, {policy}, nominal 60 s of search and bound"
+            what = f"proven least over loss, {policy}, nominal {seconds} s of search and bound"
             yield Row(what, rows[policy]["ratio"], low=least, form=".3f", note=f"{spent:.0f} processor seconds")
 
 
@@ -281,7 +296,9 @@ ROWS: dict[str, Callable[[Any], Iterator[Row]]] = {
     "verify": verify,
     "mondrian": mondrian,
     "losses": losses,
-    "certificate": certificate,
+    "losses-long": long_losses,
+    "certificate": partial(certificate, seconds=60),
+    "certificate-300": partial(certificate, seconds=300),
     "never_worse": never_worse,
     "pipeline": pipeline,
     "suppression": suppression,

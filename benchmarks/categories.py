@@ -26,7 +26,7 @@ WAYS: dict[str, Any] = {"none": None, "beginnings": {"prefix": [12, 10, 3, 0]}, 
 def main() -> None:
     """A line a way."""
     frame = employers(RECORDS)
-    released(frame.head(400), None)  # compiles, or loads what is compiled
+    released(frame, None)  # compiles, or loads what is compiled
     released(frame.head(400), "auto")
     rows = []
     print(f"{'taxonomy':12} {'encode s':>9} {'seconds':>8} {'ncp':>8} {'shown':>6}  an employer as it is published")

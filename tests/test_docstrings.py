@@ -26,7 +26,7 @@ import shoal.measures
 import shoal.verifier
 
 # Modules of shoal.measures that are there for the others.
-INNER = {"boxes", "regions", "conditions", "folding", "seen", "glimpses"}
+INNER = {"apart", "certificate_apart", "boxes", "regions", "conditions", "folding", "seen", "glimpses"}
 
 
 class Name(NamedTuple):

@@ -132,6 +132,12 @@ def test_too_many_boxes_are_looked_at_group_by_group(monkeypatch: pytest.MonkeyP
     rules, space = data.rules(Policy((shoal.KAnonymity(3),))), data.space("ncp")
     whole = loss_bound(data.codes, space, rules)
     monkeypatch.setattr("shoal.measures.bounds.MOST_PLACES", 400)
+    by_distances = loss_bound(data.codes, space, rules)
+    assert [part.by for part in by_distances.parts] == ["farthest"]
+    assert check_certificate(data.codes, space, rules, by_distances)
+    # Nothing by distances, whatever they promise.
+    monkeypatch.setattr("shoal.measures.bounds.CLEARLY", np.inf)
+    monkeypatch.setattr("shoal.measures.bounds.SHARE", 0.0)
     found = loss_bound(data.codes, space, rules)
     assert [len(whole.parts), len(found.parts) > 1] == [1, True]
     assert sorted(a for part in found.parts for a in part.attributes) == list(range(len(data.quasi)))
@@ -240,7 +246,7 @@ def test_far_too_many_boxes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("shoal.measures.bounds.MOST_PLACES", 10)
     data = random_table(2, n=40)
     with pytest.raises(UnsupportedError, match="too many"):
-        loss_bound(data.codes, data.space("il"), data.rules(Policy((shoal.KAnonymity(2),))))
+        loss_bound(data.codes, data.space("il"), data.rules(Policy((shoal.KAnonymity(2),))), effort="quick")
 
 
 def most_classes_of(rules: Rules, k: int) -> tuple[int, list[int]]:

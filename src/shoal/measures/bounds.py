@@ -9,7 +9,8 @@ most the total loss of any partition into good classes.
 the k largest u in its box B, hence at most |C|·loss(B) ≤ |C|·loss(C). Add over the classes. ∎
 
 The family is that of `shoal.measures.boxes`. Where it has too many boxes the attributes are taken in groups: a partition
-loses at least what it loses on each, so the bounds of the groups add up to one. k and p are what the policy implies,
+loses at least what it loses on each, so the bounds of the groups add up to one. Such tables are wide, and then how far records
+are apart often proves more (`shoal.measures.apart`): the better of both counts. k and p are what the policy implies,
 whichever models it is made of (`shoal.measures.conditions`).
 
 The *cell bound* gives each record the loss of the cheapest box that holds it and a good class. *Raise and project* starts
@@ -22,7 +23,7 @@ is scaled back where a box is still broken, so that it is feasible whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -30,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import exact
-from shoal.errors import ConfigError, InternalError, UnsupportedError, shown
+from shoal.errors import ConfigError, InternalError, shown
+from shoal.measures.apart import Way, prospect
 from shoal.measures.boxes import Family, Floats, family
 from shoal.measures.certificate import TICKS, check_certificate
 from shoal.policy import Rules
@@ -60,16 +62,20 @@ FORGET = 5
 # A box may be broken by this much a record before it is listed; rounds end when u has grown by less than this share in so
 # many.
 LISTED, SETTLED, PATIENCE = 1e-6, 1e-5, 5
+# Distances are all that is looked at where they promise so many times the cell bound; otherwise they may take this share of the
+# time.
+CLEARLY, SHARE = 1.4, 0.2
 # Rounding cannot break a box that keeps so much room.
 MARGIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A bound on what some attributes lose: which, and the number a record that proves it."""
+    """A bound on what some attributes lose: which, the number a record that proves it, and by which theorem."""
 
     attributes: tuple[int, ...]
     u: Floats
+    by: Literal["boxes"] | Way = "boxes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,20 +120,60 @@ def loss_bound(
     """
     told, seconds = Progress.of(progress), _seconds(effort)
     most = int(min(MOST_PLACES, max(LEAST_PLACES, PLACES_A_SECOND * seconds)))
+    everything, work = tuple(range(len(space.domains))), int(SECOND * seconds)
     with told.stage("listing boxes", 0.2) as part:
-        groups = list(_groups(codes, space, rules, most, part))
-    places = [len(found.cells.points) for _, found in groups]
-    work = int(SECOND * seconds) - PLACE_WORK * sum(places)
-    parts = []
+        groups = [family(codes, space, rules, everything, most, part)] if everything else []
+        work -= PLACE_WORK * sum(len(found.cells.points) for _, found in groups)
+        apart = prospect(codes, space, rules.k, part) if groups and groups[0][0] != everything and work > 0 else None
+        within = min(1.0, work / max(1, apart.price)) * apart.total if apart else 0.0
+        clear = apart is not None and within > CLEARLY * _cell_bound(groups[0][1], part)
+        if not clear:
+            groups += _other_groups(codes, space, rules, groups, most, part)
+    found: list[tuple[Part, ...]] = []
     with told.stage("raising the bound") as part:
-        for (attributes, found), own in zip(groups, places, strict=True):
-            with part.stage(weight=1 / len(groups)) as share:
-                u = _Search(found, share).run(work * own // max(1, sum(places)))
-            parts.append(Part(attributes, u[found.of_record]))
-    total = exact.total(np.concatenate([own.u for own in parts])) if parts else 0.0
+        if apart and (clear or apart.price <= SHARE * work):
+            found.append((Part(everything, _in_ticks(apart.numbers(work, part)), apart.way),))
+            work -= apart.price
+        if not clear:
+            found.append(tuple(_raised(groups, work, part)))
+    parts = max(found, key=_total)
+    total = _total(parts)
     weight = exact.total(space.weights)
     mean = total / (len(codes) * weight) if weight and len(codes) else 0.0
-    return Bound(total, float(np.nextafter(mean, 0.0)), tuple(parts))
+    return Bound(total, float(np.nextafter(mean, 0.0)), parts)
+
+
+Group = tuple[tuple[int, ...], Family]
+
+
+def _total(parts: Sequence[Part]) -> float:
+    return exact.total(np.concatenate([own.u for own in parts])) if parts else 0.0
+
+
+def _cell_bound(found: Family, progress: Progress) -> float:
+    u = _Search(found, progress).cheapest()
+    return float(exact.weighed(u, found.size.astype(np.float64)))
+
+
+def _other_groups(
+    codes: NDArray[np.int32], space: Space, rules: Rules, groups: Sequence[Group], most: int, progress: Progress
+) -> list[Group]:
+    """Groups of the attributes that are in none yet."""
+    found: list[Group] = []
+    left = [a for a in range(len(space.domains)) if not any(a in taken for taken, _ in groups)]
+    while left:
+        found.append(family(codes, space, rules, left, most, progress))
+        left = [a for a in left if a not in found[-1][0]]
+    return found
+
+
+def _raised(groups: Sequence[Group], work: int, progress: Progress) -> Iterator[Part]:
+    """The bound of each group, which get their share of the operations."""
+    places = [len(found.cells.points) for _, found in groups]
+    for (attributes, found), own in zip(groups, places, strict=True):
+        with progress.stage(weight=1 / len(groups)) as share:
+            u = _Search(found, share).run(work * own // max(1, sum(places)))
+        yield Part(attributes, u[found.of_record])
 
 
 def _seconds(effort: Effort) -> float:
@@ -138,26 +184,6 @@ def _seconds(effort: Effort) -> float:
             )
         return SECONDS[effort]
     return max(0.0, float(effort))
-
-
-def _groups(
-    codes: NDArray[np.int32], space: Space, rules: Rules, most: int, progress: Progress
-) -> Iterator[tuple[tuple[int, ...], Family]]:
-    """The attributes in groups that have few enough boxes each; all together where these have."""
-    left = list(range(len(space.domains)))
-    while left:
-        taken = len(left)
-        found = family(codes, space, rules, left, most, progress)
-        while found is None:
-            taken = (taken + 1) // 2 if taken > 1 else 0
-            if taken == 0:
-                raise UnsupportedError(
-                    "The lower bound looks at every box of the table, and this one has too many; "
-                    "ask for it on a sample."
-                )
-            found = family(codes, space, rules, left[:taken], most, progress)
-        yield tuple(left[:taken]), found
-        left = left[taken:]
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,10 +66,24 @@ class Family:
 
 def family(
     codes: NDArray[np.int32], space: Space, rules: Rules, attributes: Sequence[int], most: int, progress: Progress
-) -> Family | None:
+) -> tuple[tuple[int, ...], Family]:
+    """The cells of as many of these attributes as make at most `most` places of points in cells, and which these are.
+
+    The window attribute is among them, and of the others those with fewest values.
+    """
+    taken = list(attributes)
+    found = None
+    while found is None:
+        taken, found = _cells(codes, space, rules, taken, most, progress)
+    return tuple(sorted(taken)), found
+
+
+def _cells(
+    codes: NDArray[np.int32], space: Space, rules: Rules, attributes: list[int], most: int, progress: Progress
+) -> tuple[list[int], Family | None]:
     """Distinct tuples along the window attribute, and the cells that the other attributes' states make of them.
 
-    Looks at these attributes alone. None where points would have more than `most` places in cells.
+    Where points would have too many places in cells, the attributes with which they have not, and no cells.
     """
     from shoal.kernels import bound_cells as kernel
 
@@ -83,14 +97,21 @@ def family(
     members = np.argsort(slots, kind="stable").astype(np.int32)
     loss = np.zeros(1)
     random = np.random.default_rng(0).integers(0, 2**63, len(points), dtype=np.uint64)
+    taken = [window] if window >= 0 else []
     others = [a for a in attributes if a != window]
-    for a in sorted(others, key=lambda a: len(np.unique(points[:, a]))):
+    for a in sorted(others, key=lambda a: (len(np.unique(points[:, a])), a)):
         progress.check()
         first, states, losses = _states(space, a, points[:, a])
         code = np.ascontiguousarray(points[:, a], dtype=np.int32)
         cells, places = kernel.count_refined(start, members, size, code, first, states, len(losses), k)
         if places > most:
-            return None
+            if not taken:
+                raise UnsupportedError(
+                    "The lower bound looks at every box of the table, and this one has too many; "
+                    "ask for it on a sample."
+                )
+            return taken, None
+        taken.append(a)
         progress.check()
         start, members, loss = kernel.refine(start, members, loss, size, code, first, states, losses, k, cells, places)
         progress.check()
@@ -101,7 +122,7 @@ def family(
         start, members = kernel.select_cells(start, members, kept)
         loss = loss[kept]
     reach = kernel.find_reach(start, members, size, _demand(rules, of_record, len(points), k))
-    return Family(kernel.Cells(start, members, loss, reach), axis, size, k, of_record)
+    return taken, Family(kernel.Cells(start, members, loss, reach), axis, size, k, of_record)
 
 
 def _points(codes: NDArray[np.int32], attributes: Sequence[int]) -> tuple[NDArray[np.int32], Ints]:

@@ -4,7 +4,7 @@ Shares nothing with `shoal.measures.bounds`, which makes it, but the theorem and
 states: here every combination of states is walked depth first, from records in falling order of u, so that the k largest of a
 box are the first k that are met. A walk turns back only where the k largest u left do not exceed k times the loss so far:
 boxes further down hold no more and lose no less. u is taken up, and losses down, to whole ticks of 2⁻⁴⁰, so that no sum is
-rounded.
+rounded. Parts that are proven by distances instead are tested in `shoal.measures.certificate_apart`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ Ints = NDArray[np.int64]
 
 
 class Proof(Protocol):
-    """A number a record for some of the attributes."""
+    """A number a record for some of the attributes, and the theorem by which it proves something."""
 
     @property
     def attributes(self) -> tuple[int, ...]: ...
     @property
     def u(self) -> NDArray[np.float64]: ...
+    @property
+    def by(self) -> str: ...
 
 
 class Claim(Protocol):
@@ -71,23 +73,31 @@ def check_certificate(
     >>> check_certificate(data.codes, data.space("ncp"), rules, np.array([1.5, 1.5]))
     False
     """
+    from shoal.measures.certificate_apart import obeys_distances
+
     whole = tuple(range(len(space.domains)))
     parts = (
-        [(whole, certificate)]
+        [(whole, certificate, "boxes")]
         if isinstance(certificate, np.ndarray)
-        else [(p.attributes, p.u) for p in certificate.parts]
+        else [(p.attributes, p.u, p.by) for p in certificate.parts]
     )
-    named = [a for attributes, _ in parts for a in attributes]
+    named = [a for attributes, _, _ in parts for a in attributes]
     if len(set(named)) < len(named) or not set(named) <= set(whole):
         return False
     if not isinstance(certificate, np.ndarray):
         # The sum that is claimed, in whole ticks, which Python adds exactly.
-        proven = sum(int(np.ceil(u * TICKS).astype(np.int64).sum()) for _, u in parts)
+        proven = sum(int(np.ceil(u * TICKS).astype(np.int64).sum()) for _, u, _ in parts)
         if certificate.total * TICKS > proven + 1:
             return False
     told = Progress.of(progress)
-    for attributes, u in told.each(parts):
-        if len(u) != len(codes) or not (u >= 0).all() or not _obeys(codes, space, rules, attributes, u, told):
+    for attributes, u, by in told.each(parts):
+        if len(u) != len(codes) or not (u >= 0).all():
+            return False
+        if by == "boxes":
+            fine = _obeys(codes, space, rules, attributes, u, told)
+        else:
+            fine = obeys_distances(codes, space, rules, attributes, u, by, told)
+        if not fine:
             return False
     return True
 

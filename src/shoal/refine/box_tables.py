@@ -13,7 +13,7 @@ from shoal.models import Kind
 from shoal.policy import FlatRules, Rules
 from shoal.progress import Progress
 from shoal.refine.effort import asking_work
-from shoal.refine.near import MANY, NEAR, near_tuples, tree_order
+from shoal.refine.near import NEAR, near_count, near_tuples, tree_order
 from shoal.space import Space
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def encode(
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
     flat, bins, columns = _columns(rules, views[point_first])
     kinds = _distinct(bins)[1].astype(np.int32)
-    width = NEAR if rules.k < MANY else 2 * NEAR
-    near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress, width=width)
+    near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress, width=near_count(rules.k))
     tuple_of_point = of_record[point_first]
     return Encoded(
         space, rules, flat, columns, records, codes, gauge, tuples, near, bins, kinds, tuple_of_point, points, work
