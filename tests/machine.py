@@ -23,6 +23,7 @@ from tests.measures.masking import masked_of
 from tests.tables import random_table
 
 import shoal
+from shoal.datasets import survey, survey_schema
 from shoal.microdata import Microdata
 
 Told = Iterator[tuple[str, Any]]
@@ -94,6 +95,9 @@ def bound(folder: Path) -> Told:
     for effort in ("quick", "fast"):
         found = loss_bound(data.codes, data.space("ncp"), rules, effort=effort)  # type: ignore[arg-type]
         yield effort, [found.total, found.mean, digest(found.u)]
+    wide = Microdata.from_frame(survey(300, 20), survey_schema(20))
+    found = loss_bound(wide.codes, wide.space("ncp"), wide.rules(shoal.Policy((shoal.KAnonymity(4),))))
+    yield "wide", [found.total, found.parts[0].by, digest(found.u)]
 
 
 def algorithms(folder: Path) -> Told:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import exact
 from shoal.progress import Progress, side_by_side
 from shoal.space import Interval, Measure, Set, Space, Tree
 
@@ -127,6 +128,11 @@ class Prospect:
         """Operations that all tuples take."""
         return self.table.price * len(self.alone)
 
+    @property
+    def spent(self) -> int:
+        """Operations that the few took."""
+        return self.table.price * len(WAYS) * min(TRIED, len(self.alone))
+
     def numbers(self, work: int, progress: Progress) -> Floats:
         """The number a record, from about so many operations.
 
@@ -146,7 +152,8 @@ def prospect(codes: NDArray[np.int32], space: Space, k: int, progress: Progress)
     totals = [0.0 for _ in WAYS]
     if k > 1 and len(tried):
         every = len(alone) / len(tried)
-        totals = [float(_numbers(table, k, way, tried, progress) @ table.size[tried]) * every for way in WAYS]
+        sizes = table.size[tried].astype(np.float64)
+        totals = [float(exact.weighed(_numbers(table, k, way, tried, progress), sizes)) * every for way in WAYS]
     best = int(np.argmax(totals))
     return Prospect(table, k, WAYS[best], alone, totals[best])
 

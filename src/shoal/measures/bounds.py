@@ -123,12 +123,15 @@ def loss_bound(
     everything, work = tuple(range(len(space.domains))), int(SECOND * seconds)
     with told.stage("listing boxes", 0.2) as part:
         groups = [family(codes, space, rules, everything, most, part)] if everything else []
-        work -= PLACE_WORK * sum(len(found.cells.points) for _, found in groups)
+        work -= _listing_work(groups)
         apart = prospect(codes, space, rules.k, part) if groups and groups[0][0] != everything and work > 0 else None
-        within = min(1.0, work / max(1, apart.price)) * apart.total if apart else 0.0
+        work -= apart.spent if apart else 0
+        within = min(1.0, max(0, work) / max(1, apart.price)) * apart.total if apart else 0.0
         clear = apart is not None and within > CLEARLY * _cell_bound(groups[0][1], part)
         if not clear:
-            groups += _other_groups(codes, space, rules, groups, most, part)
+            others = _other_groups(codes, space, rules, groups, most, part)
+            groups += others
+            work -= _listing_work(others)
     found: list[tuple[Part, ...]] = []
     with told.stage("raising the bound") as part:
         if apart and (clear or apart.price <= SHARE * work):
@@ -144,6 +147,11 @@ def loss_bound(
 
 
 Group = tuple[tuple[int, ...], Family]
+
+
+def _listing_work(groups: Sequence[Group]) -> int:
+    """Operations that it took to find the cells of some groups."""
+    return PLACE_WORK * sum(len(found.cells.points) for _, found in groups)
 
 
 def _total(parts: Sequence[Part]) -> float:
