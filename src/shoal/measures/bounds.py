@@ -37,7 +37,7 @@ from shoal.measures.boxes import Family, Floats, family
 from shoal.measures.certificate import TICKS, check_certificate
 from shoal.policy import Rules
 from shoal.progress import Progress, Told
-from shoal.space import Space
+from shoal.space import Interval, Space
 
 if TYPE_CHECKING:
     from shoal.kernels.bound_rows import Rows
@@ -52,7 +52,7 @@ SECOND, PLACE_WORK = 90_000_000, 6
 ROUND_WORK = 100_000
 SECONDS = {"quick": 0.0, "fast": 2.0, "thorough": 60.0}
 # Places of points in cells: as many as the time allows, but no more than fit some gigabytes.
-LEAST_PLACES, MOST_PLACES, PLACES_A_SECOND = 8_000_000, 40_000_000, 4_000_000
+LEAST_PLACES, MOST_PLACES, PLACES_A_SECOND = 8_000_000, 120_000_000, 4_000_000
 # By how much a round raises u, in units of itself, where nothing pushes back; and what counts as no u at all.
 RAISE, FLOOR = 0.3, 0.02
 # Sweeps over all boxes known in a round, before and after new ones are looked for.
@@ -62,8 +62,8 @@ FORGET = 5
 # A box may be broken by this much a record before it is listed; rounds end when u has grown by less than this share in so
 # many.
 LISTED, SETTLED, PATIENCE = 1e-6, 1e-5, 5
-# Distances are all that is looked at where they promise so many times the cell bound; otherwise they may take this share of the
-# time.
+# Where boxes leave attributes out, distances are all that is looked at if they promise so many times the cell bound; if they
+# promise more at all they may take this share of the time.
 CLEARLY, SHARE = 1.4, 0.2
 # Rounding cannot break a box that keeps so much room.
 MARGIN = 1e-9
@@ -124,17 +124,18 @@ def loss_bound(
     with told.stage("listing boxes", 0.2) as part:
         groups = [family(codes, space, rules, everything, most, part)] if everything else []
         work -= _listing_work(groups)
-        apart = prospect(codes, space, rules.k, part) if groups and groups[0][0] != everything and work > 0 else None
+        apart = prospect(codes, space, rules.k, part) if work > 0 and _too_coarse(groups, space) else None
         work -= apart.spent if apart else 0
-        within = min(1.0, max(0, work) / max(1, apart.price)) * apart.total if apart else 0.0
-        clear = apart is not None and within > CLEARLY * _cell_bound(groups[0][1], part)
+        cells = _cell_bound(groups[0][1], part) if apart else 0.0
+        promised = min(1.0, max(0, work) / max(1, apart.price)) * apart.total if apart else 0.0
+        clear = promised > CLEARLY * cells and groups[0][0] != everything
         if not clear:
             others = _other_groups(codes, space, rules, groups, most, part)
             groups += others
             work -= _listing_work(others)
     found: list[tuple[Part, ...]] = []
     with told.stage("raising the bound") as part:
-        if apart and (clear or apart.price <= SHARE * work):
+        if apart and (clear or (promised > cells and apart.price <= SHARE * work)):
             found.append((Part(everything, _in_ticks(apart.numbers(work, part)), apart.way),))
             work -= apart.price
         if not clear:
@@ -147,6 +148,12 @@ def loss_bound(
 
 
 Group = tuple[tuple[int, ...], Family]
+
+
+def _too_coarse(groups: Sequence[Group], space: Space) -> bool:
+    """Whether boxes leave attributes out, or look at numbers in a few bins."""
+    whole = bool(groups) and len(groups[0][0]) == len(space.domains)
+    return bool(groups) and (not whole or sum(isinstance(domain, Interval) for domain in space.domains) > 1)
 
 
 def _listing_work(groups: Sequence[Group]) -> int:
