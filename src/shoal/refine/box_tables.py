@@ -108,7 +108,8 @@ def encode(
     point_first, points = _distinct(np.column_stack([of_record.astype(np.int32), views]))
     flat, bins, columns = _columns(rules, views[point_first])
     kinds = _distinct(bins)[1].astype(np.int32)
-    near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress, width=near_count(rules.k))
+    known = near_count(rules.k, budget // max(1, len(codes)))
+    near, work = near_tuples(gauge, tuples, nodes, budget, seed, progress, width=known)
     tuple_of_point = of_record[point_first]
     return Encoded(
         space, rules, flat, columns, records, codes, gauge, tuples, near, bins, kinds, tuple_of_point, points, work
