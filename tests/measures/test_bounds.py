@@ -10,7 +10,7 @@ from tests.tables import adult, random_table
 
 import shoal
 from shoal.errors import UnsupportedError
-from shoal.measures.bounds import check_certificate, loss_bound
+from shoal.measures.bounds import Part, _total, check_certificate, loss_bound
 from shoal.measures.certificate import TICKS
 from shoal.measures.conditions import caps, distinct_demands
 from shoal.microdata import Microdata
@@ -161,6 +161,18 @@ def test_the_certificate_is_in_whole_ticks() -> None:
         more[record] += 1e-5
         broken += not check_certificate(data.codes, space, rules, more)
     assert broken > 0.9 * np.count_nonzero(found.u > 0)
+
+
+def test_what_is_claimed_is_rounded_down() -> None:
+    """A sum of more than 2⁵³ ticks has no float of its own; one that is rounded up claims more than its numbers come to."""
+    up = 0
+    for seed in range(200):
+        ticks = np.random.default_rng(seed).integers(2**49, 2**50, 60)
+        total = _total([Part((0,), ticks / TICKS)])
+        exactly = sum(int(one) for one in ticks)
+        assert exactly - 2**4 < int(total * TICKS) <= exactly
+        up += int(float(exactly)) > exactly
+    assert up > 50
 
 
 def test_a_forged_certificate_is_refused() -> None:

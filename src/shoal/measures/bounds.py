@@ -23,6 +23,7 @@ is scaled back where a box is still broken, so that it is feasible whatever the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -162,7 +163,10 @@ def _listing_work(groups: Sequence[Group]) -> int:
 
 
 def _total(parts: Sequence[Part]) -> float:
-    return exact.total(np.concatenate([own.u for own in parts])) if parts else 0.0
+    """The sum of all numbers, rounded down: beyond 2⁵³ ticks the nearest float may be more than they come to."""
+    ticks = sum(int(one) for own in parts for one in (own.u * TICKS).astype(np.int64))
+    total = ticks / int(TICKS)
+    return total if int(total * TICKS) <= ticks else math.nextafter(total, 0.0)
 
 
 def _cell_bound(found: Family, progress: Progress) -> float:
