@@ -28,8 +28,8 @@ Codes = NDArray[np.int32]
 
 # So many near tuples are known of each; with half of them a fast search of Adult with k = 5 loses 0.4 % more.
 NEAR = 32
-# Where a class has so many records, and a search so many operations for each record, so many times as many: with k = 25, 50 and
-# 100 a thorough search of Adult loses 0.3 to 0.5 % less; a fast one loses 1.4 % more by knowing 128.
+# Where a class has so many records, and a search so many operations for each record, so many times as many: with k = 25 and 50 a
+# thorough search of Adult loses 0.3 to 0.5 % less, and with k = 100 one of two minutes 0.7 %; a fast one would lose 1.4 % more.
 MANY = ((75, 50_000, 4), (25, 0, 2))
 # Near tuples are looked for in stretches of so many, on all cores; the first of a stretch has no neighbour to start from.
 CHUNK = 2_000
@@ -54,7 +54,7 @@ ASKED = 10
 def near_count(k: int, operations: int) -> int:
     """How many near tuples of each a search should know that has so many operations for each record.
 
-    >>> near_count(5, 200_000), near_count(25, 200_000), near_count(100, 200_000), near_count(100, 5_000)
+    >>> near_count(5, 200_000), near_count(25, 200_000), near_count(100, 200_000), near_count(100, 40_000)
     (32, 64, 128, 64)
     """
     return NEAR * next((times for least, enough, times in MANY if k >= least and operations >= enough), 1)
