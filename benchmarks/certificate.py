@@ -5,8 +5,8 @@
     python -m benchmarks.certificate --seconds 300            longer
 
 Search and bound share the seconds, which are nominal: both count operations. The loss is granularity (ncp for the survey and the
-hospital), nothing suppressed. Every certificate is tested, box by box or record by record, by code that shares nothing with what made it.
-Beside each are the processor seconds of both. Writes benchmarks/out/certificate.json, or certificate-300.json.
+hospital), nothing suppressed. Every certificate is tested, box by box or record by record, by code that shares nothing with what
+made it. Beside each are the processor seconds of both. Writes benchmarks/out/certificate.json, or certificate-300.json.
 """
 
 from __future__ import annotations
