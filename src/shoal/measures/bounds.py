@@ -38,7 +38,7 @@ from shoal.measures.boxes import Family, Floats, family
 from shoal.measures.certificate import TICKS, check_certificate
 from shoal.policy import Rules
 from shoal.progress import Progress, Told
-from shoal.space import Interval, Space
+from shoal.space import Space
 
 if TYPE_CHECKING:
     from shoal.kernels.bound_rows import Rows
@@ -125,11 +125,12 @@ def loss_bound(
     with told.stage("listing boxes", 0.2) as part:
         groups = [family(codes, space, rules, everything, most, part)] if everything else []
         work -= _listing_work(groups)
-        apart = prospect(codes, space, rules.k, part) if work > 0 and _too_coarse(groups, space) else None
+        whole = not groups or groups[0][0] == everything
+        apart = None if whole or work <= 0 else prospect(codes, space, rules.k, part)
         work -= apart.spent if apart else 0
         cells = _cell_bound(groups[0][1], part) if apart else 0.0
         promised = min(1.0, max(0, work) / max(1, apart.price)) * apart.total if apart else 0.0
-        clear = promised > CLEARLY * cells and groups[0][0] != everything
+        clear = promised > CLEARLY * cells
         if not clear:
             others = _other_groups(codes, space, rules, groups, most, part)
             groups += others
@@ -149,12 +150,6 @@ def loss_bound(
 
 
 Group = tuple[tuple[int, ...], Family]
-
-
-def _too_coarse(groups: Sequence[Group], space: Space) -> bool:
-    """Whether boxes leave attributes out, or look at numbers in a few bins."""
-    whole = bool(groups) and len(groups[0][0]) == len(space.domains)
-    return bool(groups) and (not whole or sum(isinstance(domain, Interval) for domain in space.domains) > 1)
 
 
 def _listing_work(groups: Sequence[Group]) -> int:
