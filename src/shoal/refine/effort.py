@@ -34,8 +34,9 @@ WIDTH = 8
 CACHED, REMOTE = 50_000, 0.5
 # … and beyond so many codes of distinct tuples this many times: measured on 30,000 answers to twelve questions.
 SCATTERED, APART = 300_000, 1.4
-# Words of a set that take as long to compare as an ordinary operation does: measured on 20,000 employers without a taxonomy.
-READ_AT_ONCE = 50
+# Words of a set that take as long to compare as an ordinary operation does; and beyond so many, which do not stay in the nearest
+# cache, so many take another: measured on 20,000 employers without a taxonomy.
+READ_AT_ONCE, STAYING, READ_BEYOND = 80, 100, 55
 # Operations that a rule beyond sizes and numbers of values takes, and how many of its values are read in one more.
 ASKED, READ_A_STEP = 2, 6
 COUNTED = (Kind.SIZE, Kind.DISTINCT, Kind.HITTING)
@@ -71,10 +72,10 @@ def patience(effort: Effort, n: int) -> float:
 def heaviness(words: int) -> float:
     """How much longer an operation takes where sets of thousands of values are compared, word for word.
 
-    >>> heaviness(0), heaviness(300)
-    (1.0, 7.0)
+    >>> heaviness(0), heaviness(80), heaviness(320)
+    (1.0, 2.0, 9.0)
     """
-    return 1.0 + words / READ_AT_ONCE
+    return 1.0 + words / READ_AT_ONCE + max(0, words - STAYING) / READ_BEYOND
 
 
 def nominal(effort: Effort, n: int, attributes: int) -> float:
