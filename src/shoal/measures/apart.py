@@ -207,11 +207,8 @@ def _line(domain: Interval) -> Floats:
 def _steps(domain: Tree | Set, measure: Measure) -> list[list[Step]]:
     """The steps away from each code: past each node above it, or to any other value."""
     if isinstance(domain, Set):
-        return (
-            [[Step(code, code, float(domain.size_losses(measure)[2]))] for code in range(domain.size)]
-            if domain.size > 1
-            else [[]]
-        )
+        another = float(domain.size_losses(measure)[min(2, domain.size)])
+        return [[Step(code, code, another)] for code in range(domain.size)]
     tree, losses = domain.taxonomy, domain.node_losses(measure)
     above: list[list[Step]] = [[] for _ in range(tree.nodes)]
     for node in range(tree.nodes - 1, -1, -1):
